@@ -1,0 +1,27 @@
+"""Contiguous KV: everything a request may ever need is reserved when it is admitted (Orca, FasterTransformer)."""
+
+from __future__ import annotations
+
+from simqueue.kvcache.base import KVCache
+from simqueue.request import Request
+
+
+class ContiguousKVCache(KVCache):
+    """Reservation at admission, counted in blocks; fragmentation between reservations is not modelled.
+
+    Parameters
+    ----------
+    reserve_tokens : int or None
+        Tokens reserved for every request (the model's maximum), or None for each request's own
+        prompt + output - 1.
+    """
+
+    grows = False
+
+    def __init__(self, blocks: int, block_size: int, watermark: float = 0.0, reserve_tokens: int | None = None) -> None:
+        super().__init__(blocks, block_size, watermark)
+        self.reserve_tokens = reserve_tokens
+
+    def held(self, request: Request, tokens: int) -> int:
+        """Return the reservation in blocks, whatever the context."""
+        return self.blocks_for(self.reserve_tokens or self.peak_tokens(request))

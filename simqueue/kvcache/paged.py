@@ -1,0 +1,16 @@
+"""Paged KV: a request holds just the blocks that its tokens fill (Kwon et al., SOSP 2023)."""
+
+from __future__ import annotations
+
+from simqueue.kvcache.base import KVCache
+from simqueue.request import Request
+
+
+class PagedKVCache(KVCache):
+    """Blocks are taken when a token needs a new one."""
+
+    grows = True
+
+    def held(self, request: Request, tokens: int) -> int:
+        """Return the blocks that `tokens` tokens fill, the last one perhaps in part."""
+        return self.blocks_for(tokens)

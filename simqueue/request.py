@@ -1,0 +1,118 @@
+"""A request: what is asked (`Request`) and what becomes of it (`Job`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """How a request ended; the five counts add up to the requests that arrived."""
+
+    FINISHED = "finished"
+    REJECTED = "rejected"
+    TIMED_OUT = "timed_out"
+    UNFINISHED = "unfinished"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One thing asked of the server.
+
+    Attributes
+    ----------
+    request_id : str
+        Unique in its run.
+    arrival_s : float
+        When it arrives, in seconds from the start of the run.
+    prompt_tokens, output_tokens : int
+        Tokens to read and tokens to make, each at least 1.
+    priority : int
+        Smaller is more urgent; used by ``order: priority``.
+    deadline_s : float or None
+        Absolute time by which the client wants its answer; used by ``order: deadline``.
+    request_class : str or None
+        A label for summaries.
+    """
+
+    request_id: str
+    arrival_s: float
+    prompt_tokens: int
+    output_tokens: int
+    priority: int = 0
+    deadline_s: float | None = None
+    request_class: str | None = None
+
+
+class Job:
+    """A request on its way through a replica: what the scheduler decided and what the client saw.
+
+    The scheduler owns the first group of attributes, the recorder the second; each only reads the other's.
+
+    Attributes
+    ----------
+    known_tokens : int
+        Prompt and output tokens that exist (while not decoding; decoding requests are counted by the clock).
+    computed_tokens : int
+        Known tokens whose KV is in the cache (while not decoding).
+    decoding : bool
+        Whether it stands in the decode counters.
+    base, last_step, place : int
+        Its entry there: tokens less steps at joining, the step of its last token, its rank by admission.
+    first_scheduled_s, first_token_s, last_token_s : float or None
+        Times of what the client saw, in seconds.
+    max_itl_s : float or None
+        Longest wait between two of its tokens so far.
+    preemptions, recomputed_tokens, cached_tokens, tokens_emitted : int
+    joined_tick : int or None
+        Decode ticks that had passed when its latest run of decodes began; None while it does not decode.
+    """
+
+    __slots__ = (
+        "base",
+        "cached_tokens",
+        "computed_tokens",
+        "decoding",
+        "first_scheduled_s",
+        "first_token_s",
+        "index",
+        "joined_tick",
+        "known_tokens",
+        "last_step",
+        "last_token_s",
+        "max_itl_s",
+        "place",
+        "preemptions",
+        "recomputed_tokens",
+        "request",
+        "tokens_emitted",
+    )
+
+    def __init__(self, request: Request, index: int) -> None:
+        self.request = request
+        self.index = index
+        self.known_tokens = request.prompt_tokens
+        self.computed_tokens = 0
+        self.decoding = False
+        self.base = 0
+        self.last_step = 0
+        self.place = -1
+        self.first_scheduled_s: float | None = None
+        self.first_token_s: float | None = None
+        self.last_token_s: float | None = None
+        self.max_itl_s: float | None = None
+        self.preemptions = 0
+        self.recomputed_tokens = 0
+        self.cached_tokens = 0
+        self.tokens_emitted = 0
+        self.joined_tick: int | None = None
+
+    @property
+    def rest_tokens(self) -> int:
+        """Known tokens still to be computed (0 when only a decode is left)."""
+        return self.known_tokens - self.computed_tokens
+
+    @property
+    def last_known_tokens(self) -> int:
+        """Known tokens when the last output token has been made."""
+        return self.request.prompt_tokens + self.request.output_tokens

@@ -1,0 +1,22 @@
+"""Who runs in the next step: one module a policy, a contract, a registry."""
+
+from simqueue.schedulers.base import Later, Plan, Policy
+from simqueue.schedulers.chunked import Chunked
+from simqueue.schedulers.continuous import Continuous
+from simqueue.schedulers.iteration import Draft, IterationPolicy, IterationSettings
+from simqueue.schedulers.registry import SCHEDULERS, scheduler
+from simqueue.schedulers.static import Static
+
+__all__ = [
+    "SCHEDULERS",
+    "Chunked",
+    "Continuous",
+    "Draft",
+    "IterationPolicy",
+    "IterationSettings",
+    "Later",
+    "Plan",
+    "Policy",
+    "Static",
+    "scheduler",
+]

@@ -1,0 +1,57 @@
+"""Continuous batching (Orca): requests enter and leave between steps, prompts are processed whole."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from simqueue.kvcache.base import KVCache
+from simqueue.request import Job
+from simqueue.schedulers.base import Plan
+from simqueue.schedulers.chunked import BudgetSettings
+from simqueue.schedulers.door import Door
+from simqueue.schedulers.iteration import Draft, IterationPolicy
+from simqueue.schedulers.registry import scheduler
+
+
+class ContinuousSettings(BudgetSettings):
+    """Keys of the continuous policy."""
+
+    prefill: Literal["mixed", "separate"] = Field(
+        "mixed",
+        description="mixed: whole prompts join the decodes of a step; separate: a step of prompts alone comes first",
+    )
+
+
+@scheduler("continuous")
+class Continuous(IterationPolicy):
+    """Whole prompts within the budget; one that is longer than the budget runs alone when nothing runs."""
+
+    Settings: ClassVar[type[ContinuousSettings]] = ContinuousSettings
+    summary: ClassVar[str] = "whole prompts enter between steps (Orca); prefill mixed with decodes or separate"
+
+    def __init__(self, settings: ContinuousSettings, kv: KVCache, door: Door) -> None:
+        super().__init__(settings, kv, door)
+        self._step_tokens = settings.max_num_batched_tokens
+        self._separate = settings.prefill == "separate"
+
+    @property
+    def step_tokens(self) -> int:
+        """Token budget of one step."""
+        return self._step_tokens
+
+    def plan(self, now_s: float) -> Plan | None:
+        """Mixed: decodes, then newcomers. Separate: newcomers alone if there are any, else decodes."""
+        if not self._separate:
+            return super().plan(now_s)
+        draft = Draft(self._step_tokens)
+        self.admit(draft)
+        if not draft.admitted:
+            self.run_decodes(draft)
+        return self.seal(draft)
+
+    def chunk(self, job: Job, draft: Draft) -> int:
+        """Return the whole rest, or 0 where it does not fit beside what already runs."""
+        rest = job.rest_tokens
+        return rest if rest <= draft.budget or not self.running else 0

@@ -1,0 +1,220 @@
+"""Static (request-level) batching: padded waves, each running until its longest request is done."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from simqueue.errors import RunError
+from simqueue.kvcache.base import KVCache
+from simqueue.request import Job, Request
+from simqueue.schedulers.base import Later, Plan, Policy
+from simqueue.schedulers.door import Door
+from simqueue.schedulers.registry import scheduler
+from simqueue.schedulers.waiting import Order, waiting_queue
+from simqueue.settings import Settings
+from simqueue.steptime.base import Batch
+
+
+class StaticSettings(Settings):
+    """Keys of the static policy."""
+
+    max_num_seqs: int = Field(32, ge=1, description="most requests in a wave", json_schema_extra={"unit": "requests"})
+    order: Order = Field("fcfs", description="who enters the next wave first; ties by arrival")
+    batch: Literal["dynamic", "fixed"] = Field(
+        "dynamic",
+        description="dynamic: a wave takes what waits; fixed: it waits until it is full (or wave_timeout_s is over)",
+    )
+    wave_timeout_s: float | None = Field(
+        None,
+        ge=0,
+        description="longest that the oldest waiting request waits for a fixed wave to fill; null: for ever",
+        json_schema_extra={"unit": "s"},
+    )
+    release: Literal["wave_end", "own_end"] = Field(
+        "wave_end",
+        description="when a request's answer is complete for its client: with the wave, or its last token",
+    )
+    emit: Literal["as_made", "wave_end"] = Field(
+        "as_made",
+        description="when tokens after the first reach the client: as they are made, or with the wave's end",
+    )
+
+    @model_validator(mode="after")
+    def _combinations(self) -> StaticSettings:
+        if self.emit == "wave_end" and self.release == "own_end":
+            raise PydanticCustomError("static_emit", "emit: wave_end goes with release: wave_end only")
+        if self.wave_timeout_s is not None and self.batch == "dynamic":
+            raise PydanticCustomError("static_timeout", "wave_timeout_s goes with batch: fixed only")
+        return self
+
+
+class Wave:
+    """One batch under way: every row is padded to the longest prompt and runs to the longest output."""
+
+    def __init__(self, jobs: list[Job], blocks: int) -> None:
+        self.jobs = jobs
+        self.blocks = blocks
+        self.prompt_tokens = max(job.request.prompt_tokens for job in jobs)
+        self.output_tokens = max(job.request.output_tokens for job in jobs)
+        self.made = 0
+        self.open = sorted(jobs, key=lambda job: (-job.request.output_tokens, -job.place))
+        self.open_prompt_tokens = sum(job.request.prompt_tokens for job in jobs)
+
+    @property
+    def next_end(self) -> int:
+        """Output tokens at which the next of the open requests has its last one."""
+        return self.open[-1].request.output_tokens
+
+    def step(self, n: int) -> list[Job]:
+        """Make `n` tokens a row; return those that have made their last one. Precondition: not past `next_end`."""
+        self.made += n
+        ended = []
+        while self.open and self.next_end == self.made:
+            job = self.open.pop()
+            self.open_prompt_tokens -= job.request.prompt_tokens
+            ended.append(job)
+        return ended
+
+
+@scheduler("static")
+class Static(Policy):
+    """A wave of whatever waits is prefilled together, padded, and decoded until its longest request is done."""
+
+    Settings: ClassVar[type[StaticSettings]] = StaticSettings
+    summary: ClassVar[str] = "request-level batching: padded waves, nobody joins or leaves under way"
+    pads: ClassVar[bool] = True
+
+    def __init__(self, settings: StaticSettings, kv: KVCache, door: Door) -> None:
+        self.kv = kv
+        self.door = door
+        self.settings = settings
+        self.waiting = waiting_queue(settings.order)
+        self.wave: Wave | None = None
+        self._by_arrival: dict[Job, None] = {}
+        self._places = 0
+
+    @property
+    def waiting_count(self) -> int:
+        """Requests in the queue now."""
+        return len(self.waiting)
+
+    def refusal(self, request: Request) -> str | None:
+        """Return why `request` can never be served, or None."""
+        return self.door.refusal(request, self.kv)
+
+    def add(self, job: Job) -> bool:
+        """Queue `job`; it changes nothing while a wave is under way."""
+        self.waiting.push(job)
+        self._by_arrival[job] = None
+        return self.wave is None
+
+    def plan(self, now_s: float) -> Plan | Later | None:
+        """Decide the wave's next step, or gather the next wave."""
+        if self.wave is not None:
+            return self._decode(self.wave)
+        if not self.waiting:
+            return None
+        settings = self.settings
+        if settings.batch == "fixed" and len(self.waiting) < settings.max_num_seqs:
+            if settings.wave_timeout_s is None:
+                return None
+            due_s = next(iter(self._by_arrival)).request.arrival_s + settings.wave_timeout_s
+            if now_s < due_s:
+                return Later(due_s)
+        self.wave = self._gather()
+        return None if self.wave is None else self._prefill(self.wave)
+
+    def take(self, plan: Plan, n: int) -> None:
+        """Make `n` more tokens a row."""
+        if n and self.wave is not None:
+            self._step(self.wave, plan, n)
+
+    def commit(self, plan: Plan) -> None:
+        """End the wave, and give its blocks back, when its longest request has its last token."""
+        wave = self.wave
+        if wave is not None and not wave.open:
+            self.kv.give_back(wave.blocks)
+            self.wave = None
+
+    def _gather(self) -> Wave | None:
+        jobs: list[Job] = []
+        blocks, prompt, output = 0, 0, 0
+        while self.waiting and len(jobs) < self.settings.max_num_seqs:
+            request = self.waiting.head.request
+            prompt, output = max(prompt, request.prompt_tokens), max(output, request.output_tokens)
+            padded = Request("padded row", 0.0, prompt, output)
+            needed = (len(jobs) + 1) * self.kv.held(padded, self.kv.peak_tokens(padded))
+            if needed > self.kv.total:
+                break
+            blocks = needed
+            job = self.waiting.pop()
+            del self._by_arrival[job]
+            job.place = self._places
+            self._places += 1
+            jobs.append(job)
+        if not jobs:
+            return None
+        self.kv.take(blocks)
+        return Wave(jobs, blocks)
+
+    def _prefill(self, wave: Wave) -> Plan:
+        rows = len(wave.jobs)
+        plan = Plan(
+            batch=Batch(prefill=((0, wave.prompt_tokens),) * rows, sampled_rows=rows),
+            repeat=1,
+            ticking=0,
+            running=rows,
+            waiting=len(self.waiting),
+            work=Batch(prefill=tuple((0, job.request.prompt_tokens) for job in wave.jobs), sampled_rows=rows),
+            admitted=[(job, 0) for job in wave.jobs],
+            first=list(wave.jobs),
+        )
+        self._step(wave, plan, 1)
+        return plan
+
+    def _decode(self, wave: Wave) -> Plan:
+        rows, alive = len(wave.jobs), len(wave.open)
+        plan = Plan(
+            batch=Batch(rows, rows, rows * (wave.prompt_tokens + wave.made), sampled_rows=rows),
+            repeat=wave.next_end - wave.made,
+            ticking=alive if self.settings.emit == "as_made" else 0,
+            running=rows if self.settings.release == "wave_end" else alive,
+            waiting=len(self.waiting),
+            work=Batch(alive, alive, wave.open_prompt_tokens + alive * wave.made, sampled_rows=alive),
+        )
+        self._step(wave, plan, 1)
+        return plan
+
+    def _step(self, wave: Wave, plan: Plan, n: int) -> None:
+        ended = wave.step(n)
+        leaving = ended if self.settings.release == "own_end" else ([] if wave.open else wave.jobs)
+        plan.finishing.extend(leaving)
+        plan.ended.extend(ended if self.settings.emit == "as_made" else leaving)
+
+    def state(self) -> Hashable:
+        """Return the wave's progress and the queue's length."""
+        return self.wave and self.wave.made, self.waiting.snapshot()
+
+    def members(self) -> list[Job]:
+        """Return who holds a seat, in order of admission."""
+        if self.wave is None:
+            return []
+        if self.settings.release == "wave_end":
+            return list(self.wave.jobs)
+        return sorted(self.wave.open, key=lambda job: job.place)
+
+    def check(self) -> None:
+        """Compare pool and sums with a walk over the wave."""
+        wave = self.wave
+        self.kv.check(wave.blocks if wave else 0)
+        if wave is None:
+            return
+        still_open = [job for job in wave.jobs if job.request.output_tokens > wave.made]
+        if sorted(job.index for job in still_open) != sorted(job.index for job in wave.open):
+            raise RunError(f"the wave has {len(wave.open)} open requests, a walk finds {len(still_open)}")
+        if sum(job.request.prompt_tokens for job in still_open) != wave.open_prompt_tokens:
+            raise RunError("the wave's summed prompts differ from a walk over its open requests")

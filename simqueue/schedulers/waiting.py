@@ -1,0 +1,122 @@
+"""Queues of waiting requests: first come first served, or by a key."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Literal
+
+from simqueue.request import Job
+
+Order = Literal["fcfs", "shortest_prompt", "shortest_output", "priority", "deadline"]
+
+
+class WaitingQueue(ABC):
+    """Requests that want a seat; `head` is the next to be admitted."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return how many wait."""
+
+    @property
+    @abstractmethod
+    def head(self) -> Job:
+        """The next to be admitted. Precondition: somebody waits."""
+
+    @abstractmethod
+    def snapshot(self) -> tuple[int, ...]:
+        """Return who waits, as indices in an order that says who comes first."""
+
+    @abstractmethod
+    def push(self, job: Job) -> None:
+        """Let a newly arrived `job` wait."""
+
+    @abstractmethod
+    def put_back(self, job: Job) -> None:
+        """Let a preempted `job` wait again, ahead of its equals."""
+
+    @abstractmethod
+    def pop(self) -> Job:
+        """Take the head out."""
+
+
+class FirstComeFirstServed(WaitingQueue):
+    """By arrival; the preempted go to the front, the last of them first."""
+
+    def __init__(self) -> None:
+        self._jobs: deque[Job] = deque()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    @property
+    def head(self) -> Job:
+        """The one at the front."""
+        return self._jobs[0]
+
+    def snapshot(self) -> tuple[int, ...]:
+        """Return the indices from front to end."""
+        return tuple(job.index for job in self._jobs)
+
+    def push(self, job: Job) -> None:
+        """Append at the end."""
+        self._jobs.append(job)
+
+    def put_back(self, job: Job) -> None:
+        """Insert at the front."""
+        self._jobs.appendleft(job)
+
+    def pop(self) -> Job:
+        """Take the one at the front."""
+        return self._jobs.popleft()
+
+
+class ByKey(WaitingQueue):
+    """Smallest key first; ties by arrival. A preempted request returns to where its key puts it."""
+
+    def __init__(self, key: Callable[[Job], float]) -> None:
+        self._key = key
+        self._heap: list[tuple[float, int, Job]] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    @property
+    def head(self) -> Job:
+        """The one with the smallest key."""
+        return self._heap[0][2]
+
+    def snapshot(self) -> tuple[int, ...]:
+        """Return the indices by key."""
+        return tuple(index for _, index, _ in sorted(self._heap))
+
+    def push(self, job: Job) -> None:
+        """Insert by key, then by order of arrival."""
+        heappush(self._heap, (self._key(job), job.index, job))
+
+    put_back = push
+
+    def pop(self) -> Job:
+        """Take the one with the smallest key."""
+        return heappop(self._heap)[2]
+
+
+def _deadline(job: Job) -> float:
+    deadline_s = job.request.deadline_s
+    return math.inf if deadline_s is None else deadline_s
+
+
+KEYS: dict[str, Callable[[Job], float]] = {
+    "shortest_prompt": lambda job: job.request.prompt_tokens,
+    "shortest_output": lambda job: job.request.output_tokens,
+    "priority": lambda job: job.request.priority,
+    "deadline": _deadline,
+}
+
+
+def waiting_queue(order: Order) -> WaitingQueue:
+    """Return an empty queue with the given order."""
+    return FirstComeFirstServed() if order == "fcfs" else ByKey(KEYS[order])

@@ -1,0 +1,117 @@
+"""What must hold in every run, as code. Switched on by ``RunOptions.check`` (and in all tests).
+
+Each check compares two independent accounts of the same thing; sums of floats agree to 1e-9 relative.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from simqueue.errors import RunError
+from simqueue.request import Status
+from simqueue.schedulers.base import Policy
+from simqueue.simulation.recorder import Recorder
+from simqueue.simulation.recording import Recording
+
+TOLERANCE = 1e-9
+
+
+def verify(recording: Recording, policy: Policy, recorder: Recorder) -> None:
+    """Check a finished run.
+
+    Raises
+    ------
+    RunError
+        Naming the first invariant that does not hold, with both numbers.
+    """
+    _requests_are_conserved(recording)
+    _clock_goes_forward(recording)
+    _tokens_are_conserved(recording)
+    _gaps_span_the_answers(recording)
+    _blocks_stay_in_the_pool(recording, policy)
+    _little(recording, recorder)
+
+
+def _fail(what: str, left: object, right: object) -> None:
+    raise RunError(f"invariant broken: {what}: {left} differs from {right}")
+
+
+def _close(what: str, left: float, right: float) -> None:
+    if not math.isclose(left, right, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+        _fail(what, left, right)
+
+
+def _requests_are_conserved(recording: Recording) -> None:
+    status = recording.requests["status"]
+    counts = {kind: int(np.count_nonzero(status == kind.value)) for kind in Status}
+    if sum(counts.values()) != len(status):
+        _fail("every request ends in one way", counts, len(status))
+    if len(set(recording.requests["request_id"])) != len(status):
+        _fail("each request ends once", len(set(recording.requests["request_id"])), len(status))
+
+
+def _clock_goes_forward(recording: Recording) -> None:
+    starts, durations = recording.steps["start_s"], recording.steps["duration_s"]
+    if len(starts) == 0:
+        return
+    if not (durations > 0).all():
+        _fail("every step takes time", float(durations.min()), "> 0")
+    overlap = starts[:-1] + durations[:-1] - starts[1:]
+    if len(overlap) and overlap.max() > TOLERANCE * max(1.0, float(starts[-1])):
+        _fail("steps follow each other", float(overlap.max()), 0.0)
+    requests = recording.requests
+    order = ("arrival_s", "first_scheduled_s", "first_token_s", "last_token_s", "finish_s")
+    for earlier, later in pairwise(order):
+        gap = requests[later] - requests[earlier]
+        if (gap < 0).any():
+            _fail(f"{later} comes after {earlier}", float(np.nanmin(gap)), ">= 0")
+
+
+def _tokens_are_conserved(recording: Recording) -> None:
+    requests = recording.requests
+    emitted, asked = requests["tokens_emitted"], requests["output_tokens"]
+    finished = requests["status"] == Status.FINISHED.value
+    if (emitted[finished] != asked[finished]).any():
+        _fail("finished requests have all tokens", int(emitted[finished].sum()), int(asked[finished].sum()))
+    if (emitted > asked).any():
+        _fail("nobody gets more tokens than asked", int((emitted - asked).max()), 0)
+    first_tokens = int(np.count_nonzero(~np.isnan(requests["first_token_s"])))
+    gaps = int(recording.itl_count.sum())
+    if int(emitted.sum()) != first_tokens + gaps:
+        _fail("tokens emitted = first tokens + gaps", int(emitted.sum()), first_tokens + gaps)
+
+
+def _gaps_span_the_answers(recording: Recording) -> None:
+    requests = recording.requests
+    spans = requests["last_token_s"] - requests["first_token_s"]
+    _close(
+        "the gaps between tokens add up to the time from first to last token",
+        float((recording.itl_s * recording.itl_count).sum()),
+        float(np.nansum(spans)),
+    )
+    if len(recording.itl_s) and recording.itl_count.min() < 1:
+        _fail("every gap belongs to somebody", int(recording.itl_count.min()), ">= 1")
+    if len(recording.itl_s):
+        longest = float(np.nanmax(requests["max_itl_s"]))
+        if longest != recording.itl_s.max():
+            _fail("the longest gap is somebody's longest", float(recording.itl_s.max()), longest)
+
+
+def _blocks_stay_in_the_pool(recording: Recording, policy: Policy) -> None:
+    used = recording.steps["blocks_used"]
+    if len(used) and used.max() > recording.blocks_total:
+        _fail("used blocks fit the pool", int(used.max()), recording.blocks_total)
+    everybody_left = (recording.requests["status"] != Status.UNFINISHED.value).all()
+    if everybody_left and policy.kv.used:
+        _fail("an idle pool is empty", policy.kv.used, 0)
+
+
+def _little(recording: Recording, recorder: Recorder) -> None:
+    """Little's law on the sample path: the area under the number inside is the time that all spent inside."""
+    requests = recording.requests
+    end_s = np.where(requests["status"] == Status.UNFINISHED.value, recording.end_s, requests["finish_s"])
+    spent = float((end_s - requests["arrival_s"]).sum())
+    _close("area under the number inside = time spent inside", recorder.inside_area_s, spent)

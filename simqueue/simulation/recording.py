@@ -1,0 +1,54 @@
+"""What one run of one policy leaves behind: columns, not objects. Tables and metrics are made from this alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Columns of one run. Times are seconds from the start; NaN stands for 'never happened' in float columns.
+
+    Attributes
+    ----------
+    requests : mapping of str to array, each of length n_requests, in order of arrival
+        request_id (object), request_class (object, None where not given), arrival_s, prompt_tokens, output_tokens,
+        status (object: a `Status` value), reject_reason (object, None), replica (int, -1 where none),
+        first_scheduled_s, first_token_s, last_token_s, finish_s (of a rejected request: its arrival; NaN where
+        unfinished), max_itl_s,
+        preemptions, cached_tokens, recomputed_tokens, tokens_emitted.
+    steps : mapping of str to array, each of length n_rows, in order of time
+        start_s, duration_s, repeat, last_step_s, decode_seqs, context_tokens, prefill_tokens, prefill_seqs,
+        blocks_used, running, waiting, preempted.
+    itl_s, itl_count : arrays of equal length
+        Every gap between two consecutive tokens of one request, as a value and how many tokens it holds for.
+    blocks_total, blocks_peak : int
+        The KV pool and the most that was ever used, in blocks.
+    max_concurrent : int
+        The most requests that were inside (waiting or running) at one time.
+    slot_steps, idle_slot_steps : int or None
+        Rows times steps of padded waves and how many of these made no token; None for policies without waves.
+    end_s : float
+        When the run ended: the last departure, or the horizon.
+    warnings : tuple of str
+        One line each, for people.
+    """
+
+    requests: Mapping[str, Column]
+    steps: Mapping[str, Column]
+    itl_s: NDArray[np.float64]
+    itl_count: NDArray[np.int64]
+    blocks_total: int
+    blocks_peak: int
+    max_concurrent: int
+    slot_steps: int | None
+    idle_slot_steps: int | None
+    end_s: float
+    warnings: tuple[str, ...] = ()
