@@ -1,0 +1,53 @@
+# `make run` plays an hour of real traffic through three policies; `make test` runs everything that is checked.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# tests and runs use the installed package, never the source tree
+export PYTHONSAFEPATH := 1
+
+.PHONY: run test install lint types architecture wheel pytest clean
+
+run: $(VENV)/.installed
+	$(BIN)/simqueue run scenarios/azure-2023-conversation.yaml
+
+test: lint types architecture pytest
+
+$(VENV)/.python:
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "simqueue needs Python 3.11 or newer, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.python pyproject.toml $(shell find simqueue scenarios -type f -not -name '*.pyc')
+	$(BIN)/python -m pip install --quiet .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.python pyproject.toml
+	$(BIN)/python -m pip install --quiet --group dev
+	touch $@
+
+# the wheel is built and installed, so that what is tested is what users get
+$(VENV)/.wheel: $(VENV)/.dev pyproject.toml README.md $(shell find simqueue scenarios -type f -not -name '*.pyc')
+	rm -rf dist
+	$(BIN)/python -m build --wheel --outdir dist . > /dev/null
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
+	$(BIN)/python -m pip install --quiet dist/*.whl
+	touch $@ $(VENV)/.installed
+
+install: $(VENV)/.installed
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.wheel
+	$(BIN)/mypy
+
+architecture: $(VENV)/.wheel
+	$(BIN)/lint-imports
+
+pytest: $(VENV)/.wheel
+	$(BIN)/python -m pytest -n auto
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

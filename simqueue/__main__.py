@@ -1,0 +1,5 @@
+"""``python -m simqueue``: the command line."""
+
+from simqueue.cli import main
+
+main()

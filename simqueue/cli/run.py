@@ -1,0 +1,104 @@
+"""``simqueue run``: play scenarios and show what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from simqueue.cli.common import Debug, Seed, Set, console
+from simqueue.errors import InputError
+
+if TYPE_CHECKING:
+    from simqueue.results.result import Result
+    from simqueue.scenario import Scenario
+
+RESULTS = Path("results")
+
+
+def run(
+    scenarios: Annotated[
+        list[str],
+        typer.Argument(metavar="SCENARIO...", help="Scenario files, or names from `simqueue list scenarios`."),
+    ],
+    set_: Set = None,
+    seed: Seed = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Folder for tables and figures. Default: results/NAME, NAME being the scenario's; with several "
+            "scenarios each has a folder of its name inside DIR.",
+        ),
+    ] = None,
+    json_: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Print one JSON object a scenario and nothing else; files are written with --out only."
+        ),
+    ] = False,
+    json_summary: Annotated[
+        bool, typer.Option("--json-summary", help="Like --json, without the single requests.")
+    ] = False,
+    no_figures: Annotated[bool, typer.Option("--no-figures", help="Draw no figures.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    debug: Debug = False,  # noqa: ARG001 - read where errors are shown
+) -> None:
+    """Run scenarios: every policy of a scenario sees the same traffic."""
+    loaded = _load_all(scenarios, set_ or (), seed)
+    from simqueue.cli.progress import progress_bar
+    from simqueue.experiment import run as run_scenario
+
+    as_json = json_ or json_summary
+    for scenario in loaded:
+        with progress_bar(scenario.name, quiet=quiet) as progress:
+            result = run_scenario(scenario, progress=progress)
+        folder = _folder(scenario, out, several=len(loaded) > 1, as_json=as_json)
+        written = [] if folder is None else result.save(folder, figures=not no_figures)
+        if as_json:
+            typer.echo(result.to_json(requests=not json_summary))
+        else:
+            _show(result, written)
+
+
+def _load_all(arguments: Sequence[str], overrides: Iterable[str], seed: int | None) -> list[Scenario]:
+    """Load every scenario before the first one runs, and report the mistakes of all."""
+    from simqueue.scenario import load
+    from simqueue.scenario.library import find
+
+    loaded: list[Scenario] = []
+    errors: list[str] = []
+    for argument in arguments:
+        try:
+            scenario = load(find(argument), overrides, seed)
+        except InputError as error:
+            errors.append(str(error))
+            continue
+        if any(scenario.name == other.name for other in loaded):
+            errors.append(f"{argument}: another scenario of this run is called '{scenario.name}' too; rename one")
+        loaded.append(scenario)
+    if errors:
+        raise InputError("\n".join(errors))
+    return loaded
+
+
+def _folder(scenario: Scenario, out: Path | None, *, several: bool, as_json: bool) -> Path | None:
+    if out is None:
+        return None if as_json else RESULTS / scenario.name
+    return out / scenario.name if several else out
+
+
+def _show(result: Result, written: Sequence[Path]) -> None:
+    """Print warnings, then the comparison, then the files."""
+    from simqueue.report.text import comparison_table
+
+    for line in result.warnings:
+        typer.echo(f"warning: {line}")
+    console().print(comparison_table(result))
+    if written:
+        typer.echo("written:")
+    for path in written:
+        typer.echo(f"  {path}")

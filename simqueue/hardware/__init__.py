@@ -1,0 +1,33 @@
+"""Accelerators and model geometry: data files with sources, a config.json reader, the size of the KV pool."""
+
+from simqueue.hardware.gpu import Gpu, GpuSettings
+from simqueue.hardware.library import (
+    GpuChoice,
+    ModelChoice,
+    gpu_names,
+    gpu_rows,
+    load_gpu,
+    load_model,
+    model_names,
+    model_rows,
+)
+from simqueue.hardware.memory import check_fits, kv_pool_blocks
+from simqueue.hardware.model import Model
+from simqueue.hardware.model_settings import ModelSettings
+
+__all__ = [
+    "Gpu",
+    "GpuChoice",
+    "GpuSettings",
+    "Model",
+    "ModelChoice",
+    "ModelSettings",
+    "check_fits",
+    "gpu_names",
+    "gpu_rows",
+    "kv_pool_blocks",
+    "load_gpu",
+    "load_model",
+    "model_names",
+    "model_rows",
+]

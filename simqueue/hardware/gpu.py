@@ -1,0 +1,80 @@
+"""An accelerator: how much memory it reports, how fast it reads it, how fast it multiplies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from simqueue.hardware.facts import Count
+from simqueue.settings import Settings
+
+MIB = 2**20
+GB = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One accelerator.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the library, or the one given inline.
+    memory_bytes : int or None
+        What the driver reports, not the round figure it is sold under; None where nobody said.
+    bandwidth_bytes_per_s : float
+        Peak memory bandwidth.
+    flops_per_s : float
+        Dense peak (no sparsity) at the model's precision.
+    description : str
+        One line for people.
+    """
+
+    name: str
+    memory_bytes: int | None
+    bandwidth_bytes_per_s: float
+    flops_per_s: float
+    description: str = ""
+
+    @property
+    def ridge_flops_per_byte(self) -> float:
+        """Arithmetic intensity at which memory time and compute time are equal at peak rates, in FLOP/B."""
+        return self.flops_per_s / self.bandwidth_bytes_per_s
+
+
+class GpuSettings(Settings):
+    """A GPU written inline. Give its memory in MiB or in bytes; leave it out where nothing is sized by it."""
+
+    name: str = Field(default="inline", min_length=1, description="Name shown in results.")
+    memory_mib: Count | None = Field(
+        default=None,
+        gt=0,
+        description="Memory as the driver reports it (nvidia-smi), not the marketing figure.",
+        json_schema_extra={"unit": "MiB"},
+    )
+    memory_bytes: Count | None = Field(
+        default=None,
+        gt=0,
+        description="The same in bytes; give one of the two.",
+        json_schema_extra={"unit": "B"},
+    )
+    bandwidth_bytes_per_s: float = Field(ge=1, description="Peak memory bandwidth.", json_schema_extra={"unit": "B/s"})
+    flops_per_s: float = Field(
+        ge=1,
+        description="Dense peak, without sparsity, at the model's precision.",
+        json_schema_extra={"unit": "FLOP/s"},
+    )
+
+    @model_validator(mode="after")
+    def _memory_once(self) -> Self:
+        if self.memory_mib is not None and self.memory_bytes is not None:
+            raise PydanticCustomError("memory_twice", "give memory_mib or memory_bytes, not both")
+        return self
+
+    def to_gpu(self, description: str = "") -> Gpu:
+        """Return the GPU these keys describe."""
+        memory = self.memory_bytes if self.memory_mib is None else self.memory_mib * MIB
+        return Gpu(self.name, memory, self.bandwidth_bytes_per_s, self.flops_per_s, description)

@@ -1,0 +1,104 @@
+"""The comparison of policies that is printed on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from simqueue.results.result import Result
+    from simqueue.results.summary import Row, Value
+
+UNDEFINED: Final = "-"
+_ACROSS: Final = 5
+"""Policies side by side; more are shown in further blocks below, so that the table fits 100 columns."""
+_COLUMNS_WIDTH: Final = 76
+"""Characters for all policies together; names that are too long for their part of it are folded."""
+
+
+def _count(value: Value) -> str:
+    return f"{value:,}" if isinstance(value, int) else UNDEFINED
+
+
+def _share(value: Value) -> str:
+    return f"{100 * value:.1f}%" if isinstance(value, int | float) else UNDEFINED
+
+
+def _number(value: Value) -> str:
+    """Show at least three significant digits."""
+    if not isinstance(value, int | float):
+        return UNDEFINED
+    digits = 0 if abs(value) >= 1000 or value == 0 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3
+    return f"{value:,.{digits}f}"
+
+
+Format = Callable[["Value"], str]
+_SECTIONS: Final[tuple[tuple[tuple[str, str, Format], ...], ...]] = (
+    (
+        ("completed", "completed", _count),
+        ("rejected", "rejected", _count),
+        ("timed out", "timed_out", _count),
+        ("unfinished", "unfinished", _count),
+    ),
+    (
+        ("throughput (req/s)", "request_throughput", _number),
+        ("output (tok/s)", "output_throughput", _number),
+        ("goodput (req/s)", "request_goodput", _number),
+    ),
+    (
+        ("TTFT mean (ms)", "mean_ttft_ms", _number),
+        ("TTFT p50", "median_ttft_ms", _number),
+        ("TTFT p95", "p95_ttft_ms", _number),
+        ("TTFT p99", "p99_ttft_ms", _number),
+    ),
+    (
+        ("TPOT mean (ms)", "mean_tpot_ms", _number),
+        ("TPOT p95", "p95_tpot_ms", _number),
+        ("ITL p99 (ms)", "p99_itl_ms", _number),
+        ("ITL max", "max_itl_ms", _number),
+    ),
+    (
+        ("E2EL p50 (ms)", "median_e2el_ms", _number),
+        ("E2EL p95", "p95_e2el_ms", _number),
+    ),
+    (
+        ("preemptions", "preemptions", _count),
+        ("KV peak", "kv_peak_share", _share),
+        ("GPU busy", "gpu_busy_share", _share),
+    ),
+)
+
+
+def comparison_table(result: Result) -> Table:
+    """Return the numbers people need first, policies side by side, at most 100 columns wide.
+
+    Undefined values are shown as `-`. Rows of request classes are not shown.
+    """
+    rows = [row for row in result.summary_rows if row["request_class"] == "all"]
+    several = len(rows) > len(result.policies)
+    table = Table(box=box.SIMPLE, show_header=False, pad_edge=False, padding=(0, 1))
+    table.add_column(no_wrap=True)
+    across = min(_ACROSS, max(1, len(rows)))
+    for _ in range(across):
+        table.add_column(justify="right", max_width=_COLUMNS_WIDTH // across - 2, overflow="fold")
+    for start in range(0, len(rows), _ACROSS):
+        _add_block(table, rows[start : start + _ACROSS], several)
+    return table
+
+
+def _add_block(table: Table, rows: list[Row], several: bool) -> None:
+    table.add_row("", *(Text(name, style="bold") for name in _names(rows, several)))
+    for section in _SECTIONS:
+        table.add_section()
+        for label, column, shown in section:
+            table.add_row(label, *(shown(row[column]) for row in rows))
+    table.add_section()
+
+
+def _names(rows: list[Row], several: bool) -> Iterator[str]:
+    for row in rows:
+        yield f"{row['policy']} #{row['replication']}" if several else str(row["policy"])

@@ -1,0 +1,169 @@
+"""The result of a scenario: the runs of its policies, and every view of them that people ask for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simqueue.results import tables
+from simqueue.results.summary import ALL_CLASSES, Row, check_slo, summarize
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from simqueue.simulation.recording import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRun:
+    """What one policy left behind in one replication."""
+
+    policy: str
+    replication: int
+    recording: Recording
+
+
+class Result:
+    """Everything known after a run. Tables are made when first asked for.
+
+    Parameters
+    ----------
+    scenario : mapping
+        The resolved scenario, of plain JSON values.
+    version : str
+        The version of this package that made the result.
+    seed : int
+    runs : sequence of PolicyRun
+        In the order in which policies are to be shown.
+    slo : mapping, optional
+        Upper bounds in milliseconds, any of ttft_ms, tpot_ms, e2el_ms.
+    warmup_s : float
+        Requests that arrive before it are left out of latency statistics, throughputs and goodput.
+    warnings : iterable of str
+        Lines about the scenario as a whole; those of the recordings are added by `Result` itself.
+
+    Raises
+    ------
+    InputError
+        If `slo` names something else.
+    """
+
+    def __init__(
+        self,
+        scenario: Mapping[str, Any],
+        version: str,
+        seed: int,
+        runs: Sequence[PolicyRun],
+        *,
+        slo: Mapping[str, float] | None = None,
+        warmup_s: float = 0.0,
+        warnings: Iterable[str] = (),
+    ) -> None:
+        check_slo(slo)
+        self.scenario = dict(scenario)
+        self.version = version
+        self.seed = seed
+        self.runs = tuple(runs)
+        self.slo: dict[str, float] = dict(slo or {})
+        self.warmup_s = warmup_s
+        self._own_warnings = tuple(warnings)
+
+    def __repr__(self) -> str:
+        return f"Result(policies={list(self.policies)}, seed={self.seed}, version={self.version!r})"
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Names of the policies, in order."""
+        return tuple(dict.fromkeys(run.policy for run in self.runs))
+
+    @cached_property
+    def requests(self) -> pd.DataFrame:
+        """One row a request and policy."""
+        made = [tables.requests_table(run.recording, run.policy, run.replication) for run in self.runs]
+        return tables.stacked(made, tables.REQUEST_TYPES)
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """One row a step of the GPU, equal steps in a row merged."""
+        made = [tables.steps_table(run.recording, run.policy, run.replication) for run in self.runs]
+        return tables.stacked(made, tables.STEP_TYPES)
+
+    @cached_property
+    def summary_rows(self) -> tuple[Row, ...]:
+        """The summary as dicts of plain values, None where undefined."""
+        made = (summarize(run.policy, run.replication, run.recording, self.slo, self.warmup_s) for run in self.runs)
+        return tuple(row for rows in made for row in rows)
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """One row a policy, and one more a request class where there are any."""
+        return tables.summary_table(self.summary_rows)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """One line each, without repetition: the scenario's, then those of each run."""
+        found = list(self._own_warnings)
+        several = len(self.runs) > len(self.policies)
+        overall = [row for row in self.summary_rows if row["request_class"] == ALL_CLASSES]
+        for run, row in zip(self.runs, overall, strict=True):
+            where = f"{run.policy}, replication {run.replication}" if several else run.policy
+            found += [f"{where}: {line}" for line in (*run.recording.warnings, *self._nothing_measured(row))]
+        return tuple(dict.fromkeys(found))
+
+    def plot_cdf(self, metric: str, ax: Axes | None = None) -> Axes:
+        """Draw the distribution of a latency over finished requests, one line a policy.
+
+        Parameters
+        ----------
+        metric : {"ttft_ms", "tpot_ms", "e2el_ms"}
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure, found as ``.figure`` of what is returned.
+
+        Raises
+        ------
+        InputError
+            If there is no such metric.
+        """
+        from simqueue.report import cdf  # noqa: PLC0415 -- seaborn is slow to load and not always wanted
+
+        return cdf.cdf_axes(self, metric, ax)
+
+    def to_json(self, requests: bool = True, indent: int | None = None) -> str:
+        """Return one strict JSON object: scenario, version, seed, summary, requests (if asked), warnings.
+
+        What is undefined is null. Raises ValueError for a number that JSON does not know.
+        """
+        content: dict[str, Any] = {
+            "scenario": self.scenario,
+            "version": self.version,
+            "seed": self.seed,
+            "summary": list(self.summary_rows),
+        }
+        if requests:
+            content["requests"] = tables.records(self.requests)
+        content["warnings"] = list(self.warnings)
+        return json.dumps(content, allow_nan=False, ensure_ascii=False, indent=indent)
+
+    def save(self, directory: str | Path, figures: bool = True) -> list[Path]:
+        """Write tables, summary, resolved scenario and figures to a folder and return their paths.
+
+        See `simqueue.results.store.save` for what is written and what may be replaced.
+        """
+        from simqueue.results import store  # noqa: PLC0415 -- pyarrow is slow to load and not always wanted
+
+        return store.save(self, Path(directory), figures)
+
+    def _nothing_measured(self, row: Row) -> list[str]:
+        n, excluded = row["n_requests"], row["warmup_excluded"]
+        if row["measured_requests"] or not n:
+            return []
+        if excluded == n:
+            return [f"all {n} requests arrived before warmup_s = {self.warmup_s:g}: nothing is measured"]
+        if row["completed"]:
+            return ["no request that arrived after the warm-up finished: its latencies are undefined"]
+        return [f"none of {n} requests finished: latencies are undefined"]

@@ -1,0 +1,123 @@
+"""Writing a result to a folder: all of it or nothing, and the same bytes for the same result."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from simqueue.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from simqueue.results.result import Result
+
+MARKER: Final = "simqueue-result.json"
+
+
+def save(result: Result, directory: Path, figures: bool = True) -> list[Path]:
+    """Write `result` to `directory` and return the paths of its files.
+
+    Written are requests.parquet, steps.parquet, summary.csv, summary.json (the summary with scenario,
+    version, seed and warnings), scenario.json (resolved), and figures/ as PNG and SVG. A marker file (`MARKER`) lists
+    them. All is written to a temporary folder beside the target and renamed at the end. No file holds a date.
+
+    A missing or empty target is filled; an earlier result of this package is replaced.
+
+    Raises
+    ------
+    InputError
+        If the target is a file, a folder with other files in it, or cannot be created.
+    RunError
+        If writing fails; the target is then as it was before.
+    """
+    target = directory.resolve()
+    _check_replaceable(target, directory)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        holder = tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-")
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be created: {error.strerror}") from error
+    with holder as held:
+        staged = Path(held, "new")
+        try:
+            names = _write(result, staged, figures)
+            _swap(staged, target, Path(held, "old"))
+        except OSError as error:
+            raise RunError(f"{directory}: results could not be written: {error.strerror}") from error
+    return [directory / name for name in names]
+
+
+def _check_replaceable(target: Path, shown: Path) -> None:
+    """Refuse a target that holds anything but an earlier result."""
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise InputError(f"{shown}: is a file; a new folder or an earlier result of simqueue is wanted")
+    there = sorted(path.relative_to(target).as_posix() for path in target.rglob("*") if not path.is_dir())
+    if not there:
+        return
+    written = _listed(target / MARKER)
+    if written is None:
+        raise InputError(f"{shown}: holds files that are not a result of simqueue (such as {there[0]}); choose another")
+    foreign = [name for name in there if name not in written]
+    if foreign:
+        raise InputError(
+            f"{shown}: {foreign[0]} is not part of the earlier result; move it away or choose another folder"
+        )
+
+
+def _listed(marker: Path) -> list[str] | None:
+    """Return the files that the marker says were written, itself included; None if it is not a marker."""
+    try:
+        content = json.loads(marker.read_text(encoding="utf-8"))
+        return [MARKER, *map(str, content["files"])]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(result: Result, folder: Path, figures: bool) -> list[str]:
+    folder.mkdir()
+    _write_parquet(result.requests, folder / "requests.parquet")
+    _write_parquet(result.steps, folder / "steps.parquet")
+    result.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n")
+    _write_text(folder / "summary.json", result.to_json(requests=False, indent=2))
+    _write_text(folder / "scenario.json", _json(result.scenario))
+    names = ["requests.parquet", "steps.parquet", "summary.csv", "summary.json", "scenario.json"]
+    if figures:
+        from simqueue.report import cdf  # noqa: PLC0415 -- seaborn is slow to load and not always wanted
+
+        drawn = cdf.save_figures(result, folder / "figures")
+        names += [path.relative_to(folder).as_posix() for path in drawn]
+    _write_text(folder / MARKER, _json({"version": result.version, "files": names}))
+    return names
+
+
+def _write_parquet(table: pd.DataFrame, path: Path) -> None:
+    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), path, compression="zstd")
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, allow_nan=False, ensure_ascii=False, indent=2)
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def _swap(staged: Path, target: Path, old: Path) -> None:
+    """Put `staged` where `target` is; what was there is back in place if that fails."""
+    if not target.exists():
+        staged.rename(target)
+        return
+    target.rename(old)
+    try:
+        staged.rename(target)
+    except OSError:
+        old.rename(target)
+        raise

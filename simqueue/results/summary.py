@@ -1,0 +1,227 @@
+"""The summary: one row of numbers a policy, and one more a class where requests have classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from simqueue.errors import InputError
+from simqueue.request import Status
+from simqueue.results import metrics
+from simqueue.results.metrics import Floats, Latencies, Mask, Pooled
+from simqueue.settings import nearest
+
+if TYPE_CHECKING:
+    from simqueue.simulation.recording import Recording
+
+Value = str | int | float | None
+Row = dict[str, Value]
+
+ALL_CLASSES: Final = "all"
+SLO_NAMES: Final = ("ttft_ms", "tpot_ms", "e2el_ms")
+_STATISTICS: Final = ("mean", "median", "p95", "p99")
+
+# Column names in order, with the pandas types that can hold "undefined" where a column needs it.
+SUMMARY_TYPES: Final[dict[str, str]] = {
+    "policy": "string",
+    "replication": "int64",
+    "request_class": "string",
+    "duration_s": "float64",
+    "n_requests": "int64",
+    "completed": "int64",
+    "rejected": "int64",
+    "timed_out": "int64",
+    "unfinished": "int64",
+    "timed_out_share": "float64",
+    "warmup_excluded": "int64",
+    "measured_requests": "int64",
+    "measured_duration_s": "float64",
+    "request_throughput": "float64",
+    "output_throughput": "float64",
+    "total_token_throughput": "float64",
+    "request_goodput": "float64",
+    "mean_queue_ms": "float64",
+    **{f"{s}_{m}_ms": "float64" for m in ("ttft", "tpot", "itl", "e2el") for s in _STATISTICS},
+    "max_itl_ms": "float64",
+    "itl_count": "Int64",
+    "tpot_excluded": "int64",
+    "max_concurrent_requests": "Int64",
+    "mean_batch": "float64",
+    "kv_peak_share": "float64",
+    "preemptions": "int64",
+    "recomputed_tokens": "int64",
+    "gpu_busy_share": "float64",
+    "idle_slot_share": "float64",
+}
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Time from the first arrival of some requests to their last departure, or to the run's end."""
+
+    start_s: float
+    end_s: float
+
+    @property
+    def duration_s(self) -> float:
+        return self.end_s - self.start_s
+
+
+def summarize(
+    policy: str,
+    replication: int,
+    recording: Recording,
+    slo: Mapping[str, float] | None = None,
+    warmup_s: float = 0.0,
+) -> list[Row]:
+    """Return the summary rows of one run: the policy's, then one a request class where there are any.
+
+    Parameters
+    ----------
+    policy, replication
+        Whose run it is.
+    recording : Recording
+    slo : mapping, optional
+        Upper bounds in milliseconds, any of ttft_ms, tpot_ms, e2el_ms.
+    warmup_s : float
+        Requests that arrive before this time are left out of latency statistics, throughputs and goodput.
+        Counts of requests, preemptions and everything about the machine are of the whole run, and so is ITL,
+        whose gaps are recorded by value and not by request.
+
+    Returns
+    -------
+    list of dict
+        Each with the keys of `SUMMARY_TYPES`, in that order; None where a quantity is undefined.
+
+    Raises
+    ------
+    InputError
+        If `slo` names something else.
+    """
+    check_slo(slo)
+    requests = recording.requests
+    found = metrics.latencies(requests)
+    everyone = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
+    measured = requests["arrival_s"] >= warmup_s
+    classes = list(dict.fromkeys(requests["request_class"]))
+    members = [(ALL_CLASSES, everyone)]
+    if classes not in ([], [None]):
+        members += [(name, np.asarray(requests["request_class"] == name, dtype=np.bool_)) for name in classes]
+    run, window = _span(recording, everyone), _span(recording, measured)
+    rows: list[Row] = []
+    for name, inside in members:
+        row: Row = {"policy": policy, "replication": replication, "request_class": name}
+        row |= _counts(recording, inside) | _latencies(recording, found, inside & measured)
+        row |= _rates(recording, found, inside & measured, window, slo)
+        row["duration_s"] = run.duration_s if run else None
+        row["warmup_excluded"] = int(np.sum(inside & ~measured))
+        # Steps and gaps are shared by all classes, so only the row of all requests can tell of them.
+        row |= _machine(recording, run) if name == ALL_CLASSES else {}
+        rows.append({column: row.get(column) for column in SUMMARY_TYPES})
+    return rows
+
+
+def check_slo(slo: Mapping[str, float] | None) -> None:
+    """Raise InputError if `slo` names a latency for which there is no SLO."""
+    for name in slo or {}:
+        if name not in SLO_NAMES:
+            guess = nearest(name, list(SLO_NAMES))
+            hint = f"did you mean '{guess}'? " if guess else ""
+            raise InputError(f"slo: unknown key '{name}': {hint}allowed here: {', '.join(SLO_NAMES)}")
+
+
+def _span(recording: Recording, inside: Mask) -> _Span | None:
+    if not inside.any():
+        return None
+    requests = recording.requests
+    still_there = bool(np.any(inside & metrics.has_status(requests, Status.UNFINISHED)))
+    end_s = recording.end_s if still_there else np.max(requests["finish_s"][inside])
+    return _Span(float(np.min(requests["arrival_s"][inside])), float(end_s))
+
+
+def _counts(recording: Recording, inside: Mask) -> Row:
+    requests = recording.requests
+    n = int(np.sum(inside))
+    by_status = {s: int(np.sum(inside & metrics.has_status(requests, s))) for s in Status}
+    return {
+        "n_requests": n,
+        "completed": by_status[Status.FINISHED],
+        "rejected": by_status[Status.REJECTED],
+        "timed_out": by_status[Status.TIMED_OUT],
+        "unfinished": by_status[Status.UNFINISHED],
+        "timed_out_share": metrics.share(by_status[Status.TIMED_OUT], n),
+        "preemptions": int(np.sum(requests["preemptions"][inside])),
+        "recomputed_tokens": int(np.sum(requests["recomputed_tokens"][inside])),
+    }
+
+
+def _latencies(recording: Recording, found: Latencies, measured: Mask) -> Row:
+    done = measured & metrics.has_status(recording.requests, Status.FINISHED)
+    one_token = np.isnan(found.tpot_s)
+    row: Row = {
+        "measured_requests": int(np.sum(done)),
+        "tpot_excluded": int(np.sum(done & one_token)),
+        "mean_queue_ms": metrics.mean(1000 * found.queue_s[done]),
+    }
+    row |= _four("ttft", 1000 * found.ttft_s[done])
+    row |= _four("tpot", 1000 * found.tpot_s[done & ~one_token])
+    return row | _four("e2el", 1000 * found.e2el_s[done])
+
+
+def _four(metric: str, sample_ms: Floats | Pooled) -> Row:
+    if isinstance(sample_ms, Pooled):
+        found = [sample_ms.mean(), *(sample_ms.percentile(q) for q in (50, 95, 99))]
+    else:
+        found = [metrics.mean(sample_ms), *(metrics.percentile(sample_ms, q) for q in (50, 95, 99))]
+    return {f"{name}_{metric}_ms": value for name, value in zip(_STATISTICS, found, strict=True)}
+
+
+def _rates(
+    recording: Recording,
+    found: Latencies,
+    measured: Mask,
+    window: _Span | None,
+    slo: Mapping[str, float] | None,
+) -> Row:
+    requests = recording.requests
+    done = measured & metrics.has_status(requests, Status.FINISHED)
+    time_s = window.duration_s if window else 0.0
+    output = int(np.sum(requests["output_tokens"][done]))
+    prompt = int(np.sum(requests["prompt_tokens"][done]))
+    good = int(np.sum(done & metrics.meets_slo(found, slo))) if slo else None
+    return {
+        "measured_duration_s": window.duration_s if window else None,
+        "request_throughput": metrics.share(int(np.sum(done)), time_s),
+        "output_throughput": metrics.share(output, time_s),
+        "total_token_throughput": metrics.share(prompt + output, time_s),
+        "request_goodput": None if good is None else metrics.share(good, time_s),
+    }
+
+
+def _machine(recording: Recording, run: _Span | None) -> Row:
+    gaps = Pooled.of(1000 * recording.itl_s, recording.itl_count)
+    steps = recording.steps
+    busy_s = _busy(recording, run)
+    slots = recording.slot_steps
+    return _four("itl", gaps) | {
+        "max_itl_ms": gaps.maximum,
+        "itl_count": gaps.count,
+        "max_concurrent_requests": recording.max_concurrent,
+        "mean_batch": metrics.time_average(steps["decode_seqs"] + steps["prefill_seqs"], busy_s),
+        "kv_peak_share": metrics.share(recording.blocks_peak, recording.blocks_total),
+        "gpu_busy_share": metrics.share(float(np.sum(busy_s)), run.duration_s) if run else None,
+        "idle_slot_share": None if slots is None else metrics.share(recording.idle_slot_steps or 0, slots),
+    }
+
+
+def _busy(recording: Recording, run: _Span | None) -> Floats:
+    """Return how long each row of steps keeps the GPU busy inside the run, in seconds, shape (n_rows,)."""
+    start_s, duration_s = recording.steps["start_s"], recording.steps["duration_s"]
+    if run is None:
+        return np.zeros_like(duration_s)
+    # A step may outlast the horizon, or the client that gave up last.
+    inside_s = np.clip(run.end_s - start_s, 0, None)
+    return np.where(start_s + duration_s > run.end_s, inside_s, duration_s)

@@ -1,0 +1,114 @@
+"""The tables of requests and of steps as pandas DataFrames, with the same types in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from simqueue.results.metrics import latencies
+from simqueue.results.summary import SUMMARY_TYPES
+
+if TYPE_CHECKING:
+    from simqueue.results.summary import Row
+    from simqueue.simulation.recording import Recording
+
+REQUEST_TYPES: dict[str, str] = {
+    "policy": "string",
+    "replication": "int64",
+    "request_id": "string",
+    "arrival_s": "float64",
+    "prompt_tokens": "int64",
+    "output_tokens": "int64",
+    "status": "string",
+    "reject_reason": "string",
+    "replica": "Int64",
+    "first_scheduled_s": "float64",
+    "first_token_s": "float64",
+    "finish_s": "float64",
+    "queue_ms": "float64",
+    "ttft_ms": "float64",
+    "tpot_ms": "float64",
+    "e2el_ms": "float64",
+    "max_itl_ms": "float64",
+    "preemptions": "int64",
+    "cached_tokens": "int64",
+    "recomputed_tokens": "int64",
+    "tokens_emitted": "int64",
+}
+STEP_TYPES: dict[str, str] = {
+    "policy": "string",
+    "replication": "int64",
+    "start_s": "float64",
+    "duration_s": "float64",
+    "repeat": "int64",
+    "last_step_s": "float64",
+    "decode_seqs": "int64",
+    "context_tokens": "int64",
+    "prefill_tokens": "int64",
+    "prefill_seqs": "int64",
+    "blocks_used": "int64",
+    "running": "int64",
+    "waiting": "int64",
+    "preempted": "int64",
+}
+
+
+def requests_table(recording: Recording, policy: str, replication: int) -> pd.DataFrame:
+    """Return one row a request, in order of arrival, with the columns and types of `REQUEST_TYPES`.
+
+    Where any request has a class, a column `request_class` follows at the end. Missing values are NaN in
+    float columns and ``pd.NA`` elsewhere. docs/reference/metrics.md defines every column.
+    """
+    columns: dict[str, Any] = dict(recording.requests)
+    found = latencies(recording.requests)
+    for name in ("queue", "ttft", "tpot", "e2el", "max_itl"):
+        columns[f"{name}_ms"] = 1000 * getattr(found, f"{name}_s")
+    columns["status"] = [str(status) for status in columns["status"]]
+    replica = np.asarray(columns["replica"], dtype=np.int64)
+    columns["replica"] = pd.arrays.IntegerArray(replica, replica < 0)
+    has_classes = any(name is not None for name in columns["request_class"])
+    types = REQUEST_TYPES | ({"request_class": "string"} if has_classes else {})
+    return _frame(columns, types, policy, replication)
+
+
+def steps_table(recording: Recording, policy: str, replication: int) -> pd.DataFrame:
+    """Return the steps in order of time, equal ones merged, with the columns and types of `STEP_TYPES`."""
+    return _frame(dict(recording.steps), STEP_TYPES, policy, replication)
+
+
+def summary_table(rows: Iterable[Row]) -> pd.DataFrame:
+    """Return summary rows as a DataFrame with the columns and types of `SUMMARY_TYPES`."""
+    listed = list(rows)
+    return pd.DataFrame({name: _typed([row[name] for row in listed], kind) for name, kind in SUMMARY_TYPES.items()})
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows as dicts of plain Python values, None for what is missing."""
+    columns = [_plain(table[name]) for name in table.columns]
+    names = list(table.columns)
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def stacked(tables: list[pd.DataFrame], types: Mapping[str, str]) -> pd.DataFrame:
+    """Return the tables one below the other, in the order given; of none, an empty one of these types."""
+    if not tables:
+        return pd.DataFrame({name: _typed([], kind) for name, kind in types.items()})
+    return pd.concat(tables, ignore_index=True)
+
+
+def _frame(columns: dict[str, Any], types: Mapping[str, str], policy: str, replication: int) -> pd.DataFrame:
+    n = len(next(iter(columns.values())))
+    columns |= {"policy": [policy] * n, "replication": np.full(n, replication)}
+    return pd.DataFrame({name: _typed(columns[name], kind) for name, kind in types.items()})
+
+
+def _typed(values: Any, kind: Any) -> pd.Series[Any]:
+    series: pd.Series[Any] = pd.Series(values, dtype=kind)
+    return series
+
+
+def _plain(column: pd.Series[Any]) -> list[Any]:
+    return [None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)]

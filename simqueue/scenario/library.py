@@ -1,0 +1,46 @@
+"""The scenarios that come with the package, and how an argument becomes a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from simqueue.errors import InputError
+from simqueue.settings import nearest
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def packaged_scenarios() -> dict[str, Path]:
+    """Return name -> file of the scenarios that come with the package, by name.
+
+    They lie inside an installed package, and beside it in a source tree.
+    """
+    for folder in (_PACKAGE / "scenarios", _PACKAGE.parent / "scenarios"):
+        if folder.is_dir():
+            return {file.stem: file for file in sorted(folder.glob("*.yaml"))}
+    return {}
+
+
+def find(argument: str | Path) -> Path:
+    """Return the file that `argument` names: a path, or the name of a packaged scenario.
+
+    Raises
+    ------
+    InputError
+        There is neither; the nearest name is told.
+    """
+    path = Path(argument)
+    if path.exists():
+        return path
+    known = packaged_scenarios()
+    if str(argument) in known:
+        return known[str(argument)]
+    guess = nearest(str(argument), list(known))
+    hint = f"; did you mean the packaged scenario '{guess}'?" if guess else ""
+    raise InputError(f"{argument}: there is no such file, and no packaged scenario of that name{hint}")
+
+
+def headline(file: Path) -> str:
+    """Return the first comment of a scenario file, which says what it is for."""
+    first = file.read_text(encoding="utf-8").partition("\n")[0]
+    return first.lstrip("# ").strip() if first.startswith("#") else ""

@@ -1,0 +1,243 @@
+"""A scenario: traffic, hardware and the policies that are compared on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, get_args, get_origin
+
+from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
+
+from simqueue.hardware import GpuChoice, ModelChoice
+from simqueue.kvcache.settings import KVCacheSettings
+from simqueue.scenario.policies import PolicyEntry, PolicySettings
+from simqueue.scenario.problems import located
+from simqueue.scenario.yamlfile import KeyPath
+from simqueue.settings import Settings
+from simqueue.steptime import StepTimeSettings
+from simqueue.workload.settings import WorkloadSettings
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_UNFIT = re.compile(r"^[^A-Za-z0-9]+|[^A-Za-z0-9_.-]+")
+_POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+Found = tuple[KeyPath, str, Any]
+
+
+class SloSettings(Settings):
+    """Limits a request must keep to count as goodput; those left out do not count."""
+
+    ttft_ms: float | None = Field(None, gt=0, description="time to first token", json_schema_extra={"unit": "ms"})
+    tpot_ms: float | None = Field(
+        None, gt=0, description="time per output token after the first", json_schema_extra={"unit": "ms"}
+    )
+    e2el_ms: float | None = Field(None, gt=0, description="end-to-end latency", json_schema_extra={"unit": "ms"})
+
+
+class Scenario(Settings):
+    """One experiment: the same traffic through one or several policies."""
+
+    name: str = Field(
+        "scenario",
+        description="names the results; letters, digits, '.', '_' and '-'; if not given: the file's name",
+    )
+    seed: int = Field(0, ge=0, lt=2**63, description="start of every stream of random numbers")
+    model: ModelChoice | None = Field(
+        None,
+        description="a name from `simqueue list models`, a path to a Hugging Face config.json, or an inline mapping",
+    )
+    gpu: GpuChoice | None = Field(None, description="a name from `simqueue list gpus`, or an inline mapping")
+    tensor_parallel: int = Field(1, ge=1, description="GPUs that share the model", json_schema_extra={"unit": "GPUs"})
+    step_time: StepTimeSettings | None = Field(
+        None,
+        description="how long a step takes; null: the roofline of the model on the GPU, which must both be named",
+    )
+    kv_cache: KVCacheSettings = Field(
+        default_factory=KVCacheSettings, description="where context lives and how much of it there is"
+    )
+    workload: WorkloadSettings = Field(description="where requests come from")
+    policies: dict[str, PolicyEntry] = Field(
+        min_length=1, description="name -> policy; every policy sees the same traffic"
+    )
+    slo: SloSettings | None = Field(None, description="service level objective, for goodput and figures")
+    horizon_s: float | None = Field(
+        None,
+        gt=0,
+        description="when the run ends; null: when the last request has left",
+        json_schema_extra={"unit": "s"},
+    )
+    warmup_s: float = Field(
+        0.0,
+        ge=0,
+        description="requests that arrive before this time are left out of the summary",
+        json_schema_extra={"unit": "s"},
+    )
+    max_model_len: int | None = Field(
+        None,
+        ge=1,
+        description="most tokens (prompt + output) of a request; longer ones are refused; null: what the model was made for",
+        json_schema_extra={"unit": "tokens"},
+    )
+    unservable: Literal["reject", "wait"] = Field(
+        "reject",
+        description="a request that can never fit the KV pool is refused at arrival, or waits for ever",
+    )
+    clock_resolution_s: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="round step ends to whole ticks, where a source counts in ticks; null: no rounding",
+        json_schema_extra={"unit": "s"},
+    )
+    fast: bool = Field(True, description="fold equal steps into one event; results are the same either way")
+
+    _base_dir: Path = PrivateAttr(default_factory=Path)
+    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _flags: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
+    _source: str = PrivateAttr("given")
+
+    @property
+    def base_dir(self) -> Path:
+        """Where relative paths of the scenario start: the folder of its file, else the current one."""
+        return self._base_dir
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """What was written down, as plain data: all else is a default."""
+        return self._given
+
+    @property
+    def flags(self) -> Mapping[KeyPath, str]:
+        """The command line flag that set a path."""
+        return self._flags
+
+    @property
+    def source(self) -> str:
+        """Where values that are no default and come from no flag were written: ``file``, or ``given`` in Python."""
+        return self._source
+
+    def placed(self, base_dir: Path, flags: Mapping[KeyPath, str], file_name: str | None = None) -> Self:
+        """Return the same scenario, knowing where its paths start, which flags it was given and what file it is from.
+
+        Without a name of its own it takes that of the file.
+        """
+        given_name = "name" in self._given or file_name is None
+        placed = self if given_name else self.model_copy(update={"name": _UNFIT.sub("-", file_name or "")})
+        placed = placed.model_copy()
+        placed._base_dir, placed._flags = base_dir, dict(flags)
+        placed._source = "given" if file_name is None else "file"
+        return placed
+
+    def policy(self, name: str) -> PolicySettings:
+        """Return one entry of `policies`."""
+        found: PolicySettings = self.policies[name]
+        return found
+
+    def value_for(self, policy_name: str, key: str) -> Any:
+        """Return what holds for a policy under a key that policies may carry: its own value, else the scenario's."""
+        policy = self.policy(policy_name)
+        own = getattr(policy, key)
+        # null is a value of its own for these: no GPU, no limit, the roofline
+        null_counts = key in policy.model_fields_set and key in ("gpu", "step_time", "max_model_len")
+        return own if own is not None or null_counts else getattr(self, key)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _merge_and_remember(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Give each policy's kv_cache the scenario's keys it leaves out, and remember who gave what."""
+        if not isinstance(data, Mapping):
+            return handler(data)
+        given = plain(data)
+        scenario = handler(_with_merged_caches(given))
+        if not isinstance(data, cls):
+            scenario._given = given
+        return scenario
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        found = list(dict.fromkeys([*self._bad_names(), *self._bad_times(), *self._missing_hardware()]))
+        if found:
+            raise located(found)
+        return self
+
+    def _bad_names(self) -> Iterator[Found]:
+        if not _NAME.fullmatch(self.name):
+            yield ("name",), "must be letters, digits, '.', '_' and '-', starting with a letter or digit", self.name
+        for name in self.policies:
+            if not _POLICY_NAME.fullmatch(name):
+                yield (
+                    ("policies", name),
+                    "the name of a policy must be letters, digits, '_' and '-', starting with a letter or digit",
+                    None,
+                )
+
+    def _bad_times(self) -> Iterator[Found]:
+        if self.horizon_s is not None and self.warmup_s >= self.horizon_s:
+            yield ("warmup_s",), f"must be less than horizon_s, which is {self.horizon_s:g}", self.warmup_s
+        if self.clock_resolution_s is not None:
+            ticks = 1 / self.clock_resolution_s
+            if abs(ticks - round(ticks)) > 1e-9 * ticks:
+                yield (
+                    ("clock_resolution_s",),
+                    "must be one second divided by a whole number, such as 1e-6",
+                    self.clock_resolution_s,
+                )
+
+    def _missing_hardware(self) -> Iterator[Found]:
+        """What cannot be computed because the model or the GPU is not named."""
+        for name, policy in self.policies.items():
+            hardware = (("model", self.model), ("gpu", self.value_for(name, "gpu")))
+            missing = " and ".join(f"'{key}'" for key, value in hardware if value is None)
+            if not missing:
+                continue
+            step_time = self.value_for(name, "step_time")
+            if step_time is None:
+                yield ("step_time",), f"this key is missing; give it, or {missing} for the roofline", None
+            elif step_time.kind == "roofline":
+                own = ("policies", name) if policy.step_time else ()
+                yield (*own, "step_time", "kind"), f"the roofline needs {missing} too", "roofline"
+            if self.value_for(name, "kv_cache").blocks == "auto":
+                own = ("policies", name) if self.kv_cache.blocks != "auto" else ()
+                text = f"'auto' needs {missing}; give these, or a whole number of blocks"
+                yield (*own, "kv_cache", "blocks"), text, "auto"
+
+
+def plain(value: Any) -> Any:
+    """Return a copy in which models are mappings of what was given for them."""
+    if isinstance(value, Settings):
+        written = {
+            field.alias or key: getattr(value, key)
+            for key, field in type(value).model_fields.items()
+            if key in value.model_fields_set or _has_one_value(field.annotation)
+        }
+        return plain(written)  # a key with one possible value tells which branch of a choice this is
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return value
+
+
+def _has_one_value(annotation: Any) -> bool:
+    return get_origin(annotation) is Literal and len(get_args(annotation)) == 1
+
+
+def _with_merged_caches(given: dict[str, Any]) -> dict[str, Any]:
+    top, policies = given.get("kv_cache"), given.get("policies")
+    if not isinstance(policies, dict) or not isinstance(top, dict) or not _is_cache(top):
+        return given  # a mistake in it is reported once, at its own place
+    merged = {
+        name: {**entry, "kv_cache": {**top, **entry["kv_cache"]}}
+        if isinstance(entry, dict) and isinstance(entry.get("kv_cache"), dict)
+        else entry
+        for name, entry in policies.items()
+    }
+    return {**given, "policies": merged}
+
+
+def _is_cache(value: dict[str, Any]) -> bool:
+    try:
+        KVCacheSettings.model_validate(value)
+    except ValidationError:
+        return False
+    return True

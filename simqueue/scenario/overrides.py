@@ -1,0 +1,131 @@
+"""Values from the command line (``--set a.b.c=VALUE``), written over those of a file before anything is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from simqueue.errors import InputError
+from simqueue.scenario.yamlfile import KeyPath, parse_value
+
+POLICY_KEYS = ("gpu", "tensor_parallel", "step_time", "kv_cache", "max_model_len")
+"""Top-level keys that a policy may carry for itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One value given outside the file.
+
+    Attributes
+    ----------
+    path : tuple of str or int
+        The keys down to the value.
+    value : object
+        Plain YAML data.
+    flag : str
+        What the user typed; errors name it.
+    """
+
+    path: KeyPath
+    value: Any
+    flag: str
+
+
+def parse_override(text: str) -> Override:
+    """Read ``a.b.c=VALUE``; VALUE is YAML, whole numbers in the path count list items from 0.
+
+    Raises
+    ------
+    InputError
+        If there is no ``=``, a key is empty, or VALUE is not YAML.
+    """
+    flag = f"--set {text}"
+    key, equals, value = text.partition("=")
+    names = key.strip().split(".")
+    if not equals:
+        raise InputError(f"{flag}: write it as KEY=VALUE, for example --set workload.arrivals.rate_rps=20")
+    if not all(names):
+        raise InputError(f"{flag}: a key is empty; write the path as a.b.c")
+    return Override(tuple(_index_or_key(name) for name in names), parse_value(value, flag), flag)
+
+
+def override_seed(seed: int) -> Override:
+    """Return what ``--seed N`` stands for."""
+    return Override(("seed",), seed, f"--seed {seed}")
+
+
+def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str, Any], dict[KeyPath, str]]:
+    """Write overrides over plain data.
+
+    A top-level key that a policy carries for itself (`POLICY_KEYS`) is also set in each such policy, so that a flag
+    is stronger than the policy; flags that name a policy come last and are stronger still. Mappings on the way that do
+    not exist are made; whether the result is a scenario is decided when it is validated.
+
+    Parameters
+    ----------
+    data : dict
+        Left as it is; a copy is changed.
+    overrides : iterable of Override
+
+    Returns
+    -------
+    data : dict
+    flags : dict of path to str
+        The flag that set each path.
+
+    Raises
+    ------
+    InputError
+        If a list item does not exist, or a path runs through a plain value.
+    """
+    result = deepcopy(data)
+    flags: dict[KeyPath, str] = {}
+    ordered = sorted(overrides, key=lambda override: override.path[0] == "policies")
+    for override in ordered:
+        for path in [override.path, *_policy_paths(result, override.path)]:
+            written = _write(result, path, override)
+            # a mapping given as a whole takes the place of what earlier flags set inside it
+            flags = {known: flag for known, flag in flags.items() if known[: len(written)] != written}
+            flags[written] = override.flag
+    return result, flags
+
+
+def _index_or_key(name: str) -> str | int:
+    return int(name) if name.isascii() and name.isdecimal() else name
+
+
+def _policy_paths(data: dict[str, Any], path: KeyPath) -> list[KeyPath]:
+    policies = data.get("policies")
+    if path[0] not in POLICY_KEYS or not isinstance(policies, dict):
+        return []
+    return [("policies", name, *path) for name, own in policies.items() if isinstance(own, dict) and path[0] in own]
+
+
+def _write(data: dict[str, Any], path: KeyPath, override: Override) -> KeyPath:
+    """Set the value at `path` and return the path with each step as the data has it: a key or an index."""
+    place: Any = data
+    written: KeyPath = ()
+    for step in path[:-1]:
+        written = (*written, _step(place, step, written, override))
+        if isinstance(place, dict) and place.get(written[-1]) is None:
+            place[written[-1]] = {}
+        place = place[written[-1]]
+    written = (*written, _step(place, path[-1], written, override))
+    place[written[-1]] = deepcopy(override.value)
+    return written
+
+
+def _step(place: Any, step: str | int, above: KeyPath, override: Override) -> str | int:
+    """Return `step` as the key or index that `place` takes."""
+    where = ".".join(map(str, above))
+    if isinstance(place, dict):
+        return str(step)
+    if not isinstance(place, list):
+        raise InputError(f"{override.flag}: '{where}' is {place!r}, which has no keys inside")
+    if not isinstance(step, int):
+        raise InputError(f"{override.flag}: '{where}' is a list; its items are named by number, from 0, not '{step}'")
+    if step >= len(place):
+        raise InputError(f"{override.flag}: '{where}' has {len(place)} items, counted from 0; there is no item {step}")
+    return step

@@ -1,0 +1,62 @@
+"""From the scenario's `step_time` key to a model that prices steps."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from simqueue.errors import InputError
+from simqueue.hardware import Gpu, Model
+from simqueue.steptime.base import StepTime
+from simqueue.steptime.constant import ConstantSettings, ConstantStepTime
+from simqueue.steptime.linear import LinearSettings, LinearStepTime
+from simqueue.steptime.roofline import RooflineSettings, RooflineStepTime
+
+StepTimeSettings = Annotated[ConstantSettings | LinearSettings | RooflineSettings, Field(discriminator="kind")]
+"""What a scenario's `step_time` key takes; `kind` tells which."""
+
+
+def build(
+    settings: ConstantSettings | LinearSettings | RooflineSettings,
+    model: Model | None = None,
+    gpu: Gpu | None = None,
+    tensor_parallel: int = 1,
+) -> StepTime:
+    """Return the step-time model that the settings describe.
+
+    Parameters
+    ----------
+    settings : ConstantSettings, LinearSettings or RooflineSettings
+        The `step_time` key.
+    model, gpu : Model or None, Gpu or None
+        Needed by the roofline only.
+    tensor_parallel : int
+        GPUs that share the model; used by the roofline only.
+
+    Raises
+    ------
+    InputError
+        The roofline lacks a model or a GPU, or the model's heads cannot be shared out over so many GPUs.
+    """
+    match settings:
+        case ConstantSettings():
+            return ConstantStepTime(settings.seconds)
+        case LinearSettings():
+            return LinearStepTime(
+                settings.overhead_s,
+                settings.per_prefill_token_s,
+                settings.decode_base_s,
+                settings.per_decode_s,
+                settings.per_context_token_s,
+            )
+        case RooflineSettings():
+            return _roofline(settings, model, gpu, tensor_parallel)
+
+
+def _roofline(settings: RooflineSettings, model: Model | None, gpu: Gpu | None, tensor_parallel: int) -> StepTime:
+    if model is None or gpu is None:
+        missing = " and ".join(key for key, value in (("model", model), ("gpu", gpu)) if value is None)
+        raise InputError(f"step_time: kind roofline needs {missing}; give it, or take kind constant or linear")
+    bandwidth_share, mfu = settings.shares()
+    return RooflineStepTime.of(model, gpu, tensor_parallel, bandwidth_share=bandwidth_share, mfu=mfu)

@@ -1,0 +1,26 @@
+"""What models share when they price many steps in a row: how contexts grow, and when arrays pay."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simqueue.steptime.base import Batch
+
+ARRAYS_PAY_ABOVE = 64
+"""Steps in a row from which numpy's fixed cost is less than what it saves over plain Python."""
+
+
+def contexts(batch: Batch, n: int) -> range:
+    """Return the summed decode context of `n` steps in a row; the batch must decode something."""
+    first, growth = batch.context_tokens, batch.decode_seqs
+    return range(first, first + n * growth, growth)
+
+
+def context_array(batch: Batch, n: int) -> NDArray[np.int64]:
+    """Return the same as an array.
+
+    Integers, so that each becomes a float in the same single rounding as a Python int does.
+    """
+    first, growth = batch.context_tokens, batch.decode_seqs
+    return np.arange(first, first + n * growth, growth, dtype=np.int64)

@@ -1,0 +1,26 @@
+"""Where requests come from: arrival processes, length laws, traces, and requests listed one by one."""
+
+from simqueue.workload.arrivals import AllAtOnce, ArrivalSettings, ConstantArrivals, PoissonArrivals
+from simqueue.workload.generate import Traffic, generate
+from simqueue.workload.inline import RequestSettings
+from simqueue.workload.lengths import LengthLaw, LengthSettings
+from simqueue.workload.settings import WorkloadSettings
+from simqueue.workload.streams import stream
+from simqueue.workload.traces import TraceSettings, trace_names, trace_rows
+
+__all__ = [
+    "AllAtOnce",
+    "ArrivalSettings",
+    "ConstantArrivals",
+    "LengthLaw",
+    "LengthSettings",
+    "PoissonArrivals",
+    "RequestSettings",
+    "TraceSettings",
+    "Traffic",
+    "WorkloadSettings",
+    "generate",
+    "stream",
+    "trace_names",
+    "trace_rows",
+]

@@ -1,0 +1,107 @@
+"""Length law of observed values, written in the scenario or kept in a CSV file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from simqueue.errors import InputError
+from simqueue.workload.lengths.base import Floats, LengthLaw, Tokens
+from simqueue.workload.limits import MOST_TOKENS
+from simqueue.workload.refusal import refusal
+from simqueue.workload.traces.table import read_table
+
+_Value = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+_Weight = Annotated[float, Field(ge=0)]
+
+
+class EmpiricalLength(LengthLaw):
+    """One of the given values, as often as its weight says."""
+
+    distribution: Literal["empirical"] = Field(description="One of the given values, by weight.")
+    values: tuple[_Value, ...] | None = Field(
+        default=None,
+        strict=False,
+        min_length=1,
+        description="The lengths; or give path.",
+        json_schema_extra={"unit": "tokens"},
+    )
+    weights: tuple[_Weight, ...] | None = Field(
+        default=None, strict=False, description="How often each value comes, relative to the others; null: equally."
+    )
+    path: str | None = Field(
+        default=None,
+        description="A CSV file with a column tokens and, if wanted, a column weight; relative to the scenario file.",
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.values is None) == (self.path is None):
+            raise refusal("empirical needs exactly one of values, path")
+        if self.values is None:
+            if self.weights is not None:
+                raise refusal("weights go with values; with path they are the file's column weight")
+            return self
+        if self.weights is not None and len(self.weights) != len(self.values):
+            raise refusal(f"there are {len(self.weights)} weights for {len(self.values)} values")
+        if self.weights is not None and not 0 < sum(self.weights) < float("inf"):
+            raise refusal(f"weights add up to {sum(self.weights):g}; the sum must be positive and finite")
+        if len(self._support()[0]) == 0:
+            self._refuse_empty_bounds()
+        return self
+
+    def resolved(self, base_dir: Path) -> EmpiricalLength:
+        """Return the law with the values of its file, if it has one.
+
+        Raises
+        ------
+        InputError
+            If the file is missing, has no column ``tokens``, or holds a value that is not allowed.
+        """
+        if self.path is None:
+            return self
+        table = read_table(base_dir / self.path, self.path)
+        values = table.integers("tokens", least=1, most=MOST_TOKENS)
+        weights = table.floats("weight", least=0) if "weight" in table.columns else np.ones(len(values))
+        if not 0 < float(weights.sum()) < np.inf:
+            raise InputError(f"{self.path}: column 'weight' adds up to {weights.sum():g}; it must be positive")
+        return EmpiricalLength(
+            distribution="empirical",
+            min=self.min,
+            max=self.max,
+            bounds=self.bounds,
+            values=tuple(values.tolist()),
+            weights=tuple(weights.tolist()),
+        )
+
+    def _support(self) -> tuple[Floats, Floats]:
+        """Return the values that can be drawn, ascending, and their weights."""
+        if self.values is None:
+            raise InputError(f"lengths of '{self.path}' are asked for before the file has been read")
+        values = np.array(self.values, dtype=np.float64)
+        weights = np.ones(len(values)) if self.weights is None else np.array(self.weights)
+        kept = weights > 0
+        if self.bounds == "resample":
+            kept &= (values >= self.min) & (values <= (np.inf if self.max is None else self.max))
+        order = np.argsort(values[kept], kind="stable")
+        return values[kept][order], weights[kept][order]
+
+    def sample(self, rng: np.random.Generator, n: int) -> Tokens:
+        """Return `n` lengths, one uniform number each."""
+        values, weights = self._support()
+        cumulative = np.cumsum(weights)
+        chosen = np.searchsorted(cumulative, rng.random(n) * cumulative[-1], side="right")
+        return self._bounded(values[np.minimum(chosen, len(values) - 1)])
+
+    def mean(self) -> float:
+        """Return the weighted mean after bounds."""
+        values, weights = self._support()
+        return float(np.average(self._bounded(values), weights=weights))
+
+    def variance(self) -> float:
+        """Return the weighted variance (that of the law, not an estimate) after bounds."""
+        values, weights = self._support()
+        return float(np.average((self._bounded(values) - self.mean()) ** 2, weights=weights))

@@ -1,0 +1,36 @@
+"""Traces of the Azure LLM inference service, 2023 and 2024: absolute dates and two token counts a row.
+
+Source of the format: github.com/Azure/AzurePublicDataset, AzureLLMInferenceDataset2023.md and
+AzureLLMInferenceDataset2024.md. The 2023 files have seven digits of fraction and CRLF line ends; in those of 2024 a
+time zone may follow and the fraction may be missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from simqueue.workload.traces.base import TraceRows
+from simqueue.workload.traces.table import read_table
+from simqueue.workload.traces.timestamps import TICKS_PER_S, BadTimestampError, parse_timestamps
+
+_ALLOWED = "a time such as '2023-11-16 18:15:46.6805900' (up to seven digits of fraction; UTC)"
+
+
+class AzureReader:
+    """Reader of ``TIMESTAMP,ContextTokens,GeneratedTokens`` (see `TraceReader`)."""
+
+    renames: tuple[str, ...] = ()
+    starts_at_zero = False
+
+    def read(self, path: Path, label: str, _columns: Mapping[str, str]) -> TraceRows:
+        """Return all rows; timestamps are exact to 100 ns."""
+        table = read_table(path, label, "azure")
+        texts = table.text("TIMESTAMP")
+        prompt_tokens = table.integers("ContextTokens")
+        output_tokens = table.integers("GeneratedTokens")
+        try:
+            time = parse_timestamps(texts)
+        except BadTimestampError as bad:
+            raise table.wrong(bad.row, "TIMESTAMP", texts[bad.row], _ALLOWED) from None
+        return TraceRows(label, table.lines, time, TICKS_PER_S, prompt_tokens, output_tokens)

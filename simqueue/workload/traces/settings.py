@@ -1,0 +1,120 @@
+"""The scenario keys of a trace: which file, which part of it, how fast."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from simqueue.errors import InputError
+from simqueue.settings import Settings, nearest
+from simqueue.workload.refusal import refusal
+from simqueue.workload.traces.catalog import packaged_trace
+from simqueue.workload.traces.readers import READERS
+
+
+class TraceSettings(Settings):
+    """Requests from a recorded trace.
+
+    Rows are first put in order of time. Of those in the window [start_s, end_s) a share `thin` is kept, rows with
+    0 tokens are dropped, and `limit` caps what is left. Then gaps are divided by `rate_scale`.
+    """
+
+    format: str | None = Field(
+        default=None,
+        description="Format of the file at path: " + ", ".join(READERS) + ". Not needed with name.",
+        json_schema_extra={"enum": [*READERS, None]},
+    )
+    path: str | None = Field(
+        default=None, description="The file, relative to the scenario file. Either path or name is needed."
+    )
+    name: str | None = Field(default=None, description="A packaged trace, see `simqueue list traces`.")
+    columns: dict[str, str] | None = Field(
+        default=None,
+        description="For format csv, columns that the file calls otherwise, such as {arrival_s: time}.",
+    )
+    origin: Literal["first_row", "file"] = Field(
+        default="first_row",
+        description="What is time 0: the first kept row; or the file's own 0 plus start_s (format csv only).",
+    )
+    rate_scale: float = Field(
+        default=1.0, gt=0, description="Gaps between arrivals are divided by this: 2 doubles the rate."
+    )
+    thin: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="Share of rows to keep, chosen at random; the gaps keep their scale. null: all.",
+    )
+    start_s: float = Field(
+        default=0.0,
+        ge=0,
+        description="Leave out rows before this time, counted from the file's first row in the file's own time.",
+        json_schema_extra={"unit": "s"},
+    )
+    end_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="Leave out rows at and after this time, counted like start_s. null: to the end.",
+        json_schema_extra={"unit": "s"},
+    )
+    limit: int | None = Field(
+        default=None,
+        ge=1,
+        description="Stop after this many requests. An error if there are fewer, like num_requests. null: all.",
+        json_schema_extra={"unit": "requests"},
+    )
+    zero_token_rows: Literal["drop", "fail"] = Field(
+        default="drop",
+        description="Rows with 0 prompt or 0 output tokens (failed calls): drop and count them, or fail.",
+    )
+
+    @field_validator("format")
+    @classmethod
+    def _known_format(cls, value: str | None) -> str | None:
+        if value is not None and value not in READERS:
+            guess = nearest(value, list(READERS))
+            hint = f"did you mean '{guess}'? " if guess else ""
+            raise refusal(f"unknown trace format '{value}': {hint}there are {', '.join(READERS)}")
+        return value
+
+    @field_validator("name")
+    @classmethod
+    def _known_name(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                packaged_trace(value)
+            except InputError as error:
+                raise refusal(str(error)) from None
+        return value
+
+    @model_validator(mode="after")
+    def _one_file(self) -> Self:
+        if (self.path is None) == (self.name is None):
+            raise refusal("a trace needs exactly one of path (with format), name")
+        if self.path is not None and self.format is None:
+            raise refusal(f"a trace at a path needs format, one of {', '.join(READERS)}")
+        if self.name is not None and self.format not in (None, packaged_trace(self.name).format):
+            raise refusal(f"trace '{self.name}' has format {packaged_trace(self.name).format}: leave format out")
+        return self
+
+    @model_validator(mode="after")
+    def _format_allows(self) -> Self:
+        reader = READERS[self.reader_name()]
+        if self.origin == "file" and not reader.starts_at_zero:
+            raise refusal(f"origin: file is for format csv: format {self.reader_name()} has absolute dates")
+        for column in self.columns or {}:
+            if column not in reader.renames:
+                allowed = ", ".join(reader.renames) or f"none, format {self.reader_name()} fixes its columns"
+                raise refusal(f"columns: '{column}' cannot be renamed; allowed: {allowed}")
+        return self
+
+    @model_validator(mode="after")
+    def _window(self) -> Self:
+        if self.end_s is not None and self.end_s <= self.start_s:
+            raise refusal(f"end_s {self.end_s:g} must be after start_s {self.start_s:g}")
+        return self
+
+    def reader_name(self) -> str:
+        """Return the format as which the file is to be read."""
+        return packaged_trace(self.name).format if self.name is not None else str(self.format)

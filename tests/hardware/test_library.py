@@ -1,0 +1,151 @@
+"""GPUs and models by name, by file, inline."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from simqueue.errors import InputError
+from simqueue.hardware import (
+    GpuChoice,
+    GpuSettings,
+    ModelChoice,
+    ModelSettings,
+    gpu_names,
+    gpu_rows,
+    load_gpu,
+    load_model,
+    model_names,
+    model_rows,
+)
+from simqueue.hardware.facts import read_facts
+
+HERE = Path()
+
+
+def test_names() -> None:
+    """The library offers the GPUs and models that scenarios may name, sorted."""
+    assert gpu_names() == ["a100-80gb", "h100-sxm", "h200-sxm"]
+    assert model_names() == ["llama-3.1-405b", "llama-3.1-70b", "llama-3.1-8b", "qwen3-8b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "memory_mib", "bandwidth", "flops", "ridge"),
+    [
+        ("h100-sxm", 81_559, 3.35e12, 989.4e12, 295),
+        ("h200-sxm", 143_771, 4.8e12, 989.4e12, 206),
+        ("a100-80gb", 81_920, 2.039e12, 312e12, 153),
+    ],
+)
+def test_gpu_values(name: str, memory_mib: int, bandwidth: float, flops: float, ridge: int) -> None:
+    """GPUs carry the memory the driver reports and the vendor's dense peaks."""
+    gpu = load_gpu(name, HERE)
+    assert (gpu.memory_bytes, gpu.bandwidth_bytes_per_s, gpu.flops_per_s) == (memory_mib * 2**20, bandwidth, flops)
+    assert round(gpu.ridge_flops_per_byte) == ridge
+
+
+@pytest.mark.parametrize("kind", ["gpus", "models"])
+def test_every_fact_has_a_source(kind: str) -> None:
+    """Each value in the data files stands in a group with a source, and each file has a description."""
+    folder = files("simqueue.hardware") / kind
+    for name in gpu_names() if kind == "gpus" else model_names():
+        facts = read_facts(folder, name, kind)
+        assert facts.description
+        assert facts.values.keys() == facts.sources.keys()
+        assert all(len(source) > 20 for source in facts.sources.values())
+
+
+def test_a_fact_without_source_is_refused(tmp_path: Path) -> None:
+    """A data file with a value that has no source, or the same value twice, is not accepted."""
+    (tmp_path / "bare.yaml").write_text("description: x\nfacts:\n  - memory_mib: 1\n")
+    (tmp_path / "twice.yaml").write_text("description: x\nfacts:\n  - {source: a, m: 1}\n  - {source: b, m: 2}\n")
+    for name, key in (("bare", "memory_mib"), ("twice", "'m'")):
+        with pytest.raises(InputError, match=key):
+            read_facts(tmp_path, name, "gpu")
+
+
+def test_unknown_names_get_the_nearest() -> None:
+    """A misspelt name is answered in one line with the nearest name and all known ones."""
+    with pytest.raises(InputError, match=r"^gpu: unknown name 'h100'; did you mean 'h100-sxm'\?.*a100-80gb"):
+        load_gpu("h100", HERE)
+    with pytest.raises(InputError, match=r"^model: unknown name 'llama-3-8b'; did you mean 'llama-3.1-8b'\?"):
+        load_model("llama-3-8b", HERE)
+    with pytest.raises(InputError, match=r"^gpu: unknown name ''; known: "):
+        load_gpu("", HERE)
+
+
+def test_rows_for_tables() -> None:
+    """The tables of GPUs and models have one row a name, units in the keys, and the values of the library."""
+    assert [row["name"] for row in gpu_rows()] == gpu_names()
+    assert {row["name"]: row["memory_mib"] for row in gpu_rows()}["h100-sxm"] == 81_559
+    assert [row["name"] for row in model_rows()] == model_names()
+    assert {row["name"]: row["kv_bytes_per_token"] for row in model_rows()}["qwen3-8b"] == 147_456
+
+
+def test_gpu_inline() -> None:
+    """An inline GPU takes memory in MiB or bytes, whole numbers in scientific notation included, or none."""
+    rates = {"bandwidth_bytes_per_s": 3.35e12, "flops_per_s": 350e12}
+    assert GpuSettings(**rates, memory_mib=81559).to_gpu().memory_bytes == 85_520_809_984
+    assert GpuSettings.model_validate({**rates, "memory_bytes": 80e9}).to_gpu().memory_bytes == 80_000_000_000
+    assert load_gpu(GpuSettings(**rates), HERE).memory_bytes is None
+    with pytest.raises(ValidationError, match="not both"):
+        GpuSettings(**rates, memory_mib=1, memory_bytes=1)
+
+
+@pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), "3e12", True])
+@pytest.mark.parametrize("key", ["flops_per_s", "bandwidth_bytes_per_s", "memory_mib"])
+def test_gpu_refuses_impossible_rates(key: str, bad: object) -> None:
+    """Zero, negative, NaN, infinite and non-numeric rates and memory are refused, naming the key (case 49)."""
+    good = {"flops_per_s": 1e12, "bandwidth_bytes_per_s": 1e12, "memory_mib": 1000}
+    with pytest.raises(ValidationError) as caught:
+        GpuSettings.model_validate({**good, key: bad})
+    assert [error["loc"] for error in caught.value.errors()] == [(key,)]
+
+
+def test_gpu_from_a_file(tmp_path: Path) -> None:
+    """A GPU may stand in a YAML file with the keys of the inline form, found from the scenario's folder."""
+    (tmp_path / "toy.yaml").write_text("memory_mib: 1000\nbandwidth_bytes_per_s: 1.0e12\nflops_per_s: 1e14\n")
+    gpu = load_gpu("toy.yaml", tmp_path)
+    assert (gpu.name, gpu.memory_bytes, gpu.flops_per_s) == ("toy", 1000 * 2**20, 1e14)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "bandwidth_bytes_per_s: 0\nflops_per_s: 1e14\n",
+            r"bandwidth_bytes_per_s: .*greater than or equal to 1.*got 0",
+        ),
+        ("bandwith_bytes_per_s: 1e12\nflops_per_s: 1e14\n", r"did you mean 'bandwidth_bytes_per_s'"),
+        ("flops_per_s: 1e14\nflops_per_s: 1e15\n", r"toy.yaml: not valid YAML: .*duplicate key"),
+        ("- 1\n", r"must be a mapping"),
+    ],
+)
+def test_gpu_file_errors_take_one_line(tmp_path: Path, text: str, said: str) -> None:
+    """A GPU file that breaks the rules is refused in one line that names the file and the key."""
+    (tmp_path / "toy.yaml").write_text(text)
+    with pytest.raises(InputError, match=said) as caught:
+        load_gpu("toy.yaml", tmp_path)
+    assert "toy.yaml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_files_are_named() -> None:
+    """A path that leads nowhere is named in the error."""
+    with pytest.raises(InputError, match=r"nowhere.yaml: cannot be read"):
+        load_gpu("nowhere.yaml", HERE)
+    with pytest.raises(InputError, match=r"config.json: cannot be read"):
+        load_model("nowhere/config.json", HERE)
+
+
+def test_choices_tell_name_from_inline() -> None:
+    """The scenario's keys take a name or a mapping, and a wrong mapping is judged as a mapping alone."""
+    assert TypeAdapter(GpuChoice).validate_python("h100-sxm") == "h100-sxm"
+    inline = TypeAdapter(ModelChoice).validate_python(
+        {"parameters": 8e9, "layers": 32, "heads": 32, "kv_heads": 8, "head_dim": 128}
+    )
+    assert isinstance(inline, ModelSettings)
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(GpuChoice).validate_python({"flops_per_s": 1e12, "bandwidth_bytes_per_s": -1})
+    assert [error["loc"][-1] for error in caught.value.errors()] == ["bandwidth_bytes_per_s"]

@@ -1,0 +1,74 @@
+"""The comparison on a terminal."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from simqueue.report.text import comparison_table
+from simqueue.results.result import Result
+
+
+def rendered(result: Result, width: int = 100) -> list[str]:
+    """Return the lines that a terminal of this width shows."""
+    console = Console(file=StringIO(), width=width, color_system=None)
+    console.print(comparison_table(result))
+    return console.file.getvalue().splitlines()  # type: ignore[attr-defined]  # a StringIO, see above
+
+
+def cells(lines: list[str], label: str) -> list[list[str]]:
+    """Return the cells beside a label, one list for each block of policies."""
+    return [line.strip()[len(label) :].split() for line in lines if line.strip().startswith(label + "  ")]
+
+
+def test_policies_stand_side_by_side_with_their_numbers(result_of: Any) -> None:
+    """Each policy has a column, in order, with its values in the units of the label."""
+    lines = rendered(result_of({"static": [2000.0, 4000.0], "chunked": [100.0]}, slo={"ttft_ms": 500}))
+    assert next(line.split() for line in lines if "static" in line) == ["static", "chunked"]
+    assert cells(lines, "completed") == [["2", "1"]]
+    assert cells(lines, "TTFT mean (ms)") == [["3,000", "100.0"]]
+    assert cells(lines, "E2EL p50 (ms)") == [["6,000", "200.0"]]
+    assert cells(lines, "throughput (req/s)") == [["0.250", "5.00"]]
+    assert cells(lines, "goodput (req/s)") == [["0", "5.00"]]
+    assert cells(lines, "KV peak") == [["10.0%", "10.0%"]]
+
+
+def test_undefined_is_a_dash(result_of: Any) -> None:
+    """Latencies without finished requests and goodput without an SLO show a dash, counts their zeros."""
+    lines = rendered(result_of({"p": [5.0]}, status="rejected"))
+    for label in ("TTFT mean (ms)", "TTFT p99", "TPOT p95", "E2EL p95", "goodput (req/s)"):
+        assert cells(lines, label) == [["-"]]
+    assert cells(lines, "completed") == [["0"]]
+    assert cells(lines, "rejected") == [["1"]]
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 5, 6, 12])
+def test_any_number_of_policies_fits_100_columns(result_of: Any, n: int) -> None:
+    """Long names are folded and more than five policies go below, but no line is wider and no number is cut."""
+    policies = {f"{i}-a-policy-of-a-rather-long-name": [123456.789 * (i + 1)] for i in range(n)}
+    lines = rendered(result_of(policies))
+    assert max(map(len, lines), default=0) <= 100
+    shown = [cell for block in cells(lines, "TTFT p99") for cell in block]
+    assert shown == [f"{123456.789 * (i + 1):,.0f}" for i in range(n)]
+
+
+def test_three_policies_fit_a_pipe_of_80_columns(result_of: Any) -> None:
+    """The usual comparison of three policies also fits where the width falls back to 80."""
+    policies = {"static": [12345.0], "continuous": [234.0], "chunked": [12.0]}
+    assert rendered(result_of(policies), 80)
+    assert cells(rendered(result_of(policies), 80), "TTFT p50") == [["12,345", "234.0", "12.00"]]
+
+
+def test_replications_are_told_apart(result_of: Any) -> None:
+    """With several replications a column names its own."""
+    one = result_of({"p": [1.0]})
+    two = Result({}, "0.1.0", 7, [one.runs[0], type(one.runs[0])("p", 1, one.runs[0].recording)])
+    assert next(line.split() for line in rendered(two) if "#" in line) == ["p", "#0", "p", "#1"]
+
+
+def test_markup_in_names_is_shown_literally(result_of: Any) -> None:
+    """A name in square brackets is no command to the terminal."""
+    assert any("[red]" in line for line in rendered(result_of({"[red]": [1.0]})))

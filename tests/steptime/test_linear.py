@@ -1,0 +1,54 @@
+"""The affine model against deterministic cases of queueing theory."""
+
+import pytest
+
+from simqueue.steptime import Batch, LinearSettings, StepTime, build
+
+
+@pytest.fixture
+def model() -> StepTime:
+    """20 ms a step, 50 us a prompt token, 1 ms a decode."""
+    return build(LinearSettings(overhead_s=0.02, per_decode_s=0.001, per_prefill_token_s=5e-5))
+
+
+def decodes(n: int) -> Batch:
+    """Return a step of `n` decodes at a context of 500."""
+    return Batch(n, n, n * 500, (), n)
+
+
+def test_one_request_alone(model: StepTime) -> None:
+    """D/D/1 with P=500, O=10: TTFT 45 ms, ITL 21 ms, E2E 234 ms."""
+    prefill_s = model.seconds(Batch(prefill=((0, 500),), sampled_rows=1))
+    assert prefill_s == pytest.approx(0.045, rel=1e-12)
+    assert model.seconds(decodes(1)) == pytest.approx(0.021, rel=1e-12)
+    assert model.ends(prefill_s, decodes(1), 9)[-1] == pytest.approx(0.234, rel=1e-12)
+
+
+def test_waves_of_eight(model: StepTime) -> None:
+    """Twenty requests at once on eight seats, P=500, O=10: waves of 0.472, 0.472 and 0.336 s, makespan 1.28 s."""
+    waves = []
+    for n in (8, 8, 4):
+        prefill_s = model.seconds(Batch(prefill=((0, 500),) * n, sampled_rows=n))
+        waves.append(model.ends(prefill_s, decodes(n), 9)[-1])
+    assert waves == pytest.approx([0.472, 0.472, 0.336], rel=1e-12)
+    assert sum(waves) == pytest.approx(1.28, rel=1e-12)
+
+
+@pytest.mark.parametrize("chunk", [64, 128, 500, 512])
+def test_chunked_prefill_alone(model: StepTime, chunk: int) -> None:
+    """A prompt of 500 alone in chunks of C takes a * ceil(P/C) + c * P."""
+    pieces = [(past, min(chunk, 500 - past)) for past in range(0, 500, chunk)]
+    total = sum(model.seconds(Batch(prefill=(piece,))) for piece in pieces)
+    assert total == pytest.approx(0.02 * -(-500 // chunk) + 5e-5 * 500, rel=1e-12)
+
+
+def test_decode_base_and_context() -> None:
+    """The decode base is paid once and only when something decodes; context is charged by the token."""
+    model = build(
+        LinearSettings(
+            overhead_s=2e-4, per_prefill_token_s=2e-5, decode_base_s=4e-4, per_decode_s=3e-5, per_context_token_s=1e-7
+        )
+    )
+    assert model.seconds(Batch(prefill=((0, 100),))) == pytest.approx(2e-4 + 2e-3, rel=1e-12)
+    mixed = Batch(8, 8, 8000, ((0, 100), (50, 20)), 10)
+    assert model.seconds(mixed) == pytest.approx(2e-4 + 120 * 2e-5 + 4e-4 + 8 * 3e-5 + 8000 * 1e-7, rel=1e-12)

@@ -1,0 +1,255 @@
+"""Promises of the length laws: bounds, exact moments, common random numbers."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+from scipy import integrate, stats
+
+from simqueue.errors import InputError
+from simqueue.workload import LengthLaw, LengthSettings, stream
+
+ADAPTER: TypeAdapter[LengthLaw] = TypeAdapter(LengthSettings)
+
+
+def law(**keys: Any) -> LengthLaw:
+    return ADAPTER.validate_python(keys)
+
+
+BOUNDED = [
+    {"distribution": "constant", "value": 700},
+    {"distribution": "uniform", "low": 3, "high": 900},
+    {"distribution": "lognormal", "median": 700, "sigma": 0.9},
+    {"distribution": "lognormal", "mean": 300, "cv": 1.2},
+    {"distribution": "geometric", "mean": 100},
+    {"distribution": "geometric", "mean": 1.25},
+    {"distribution": "exponential", "mean": 250},
+    {"distribution": "empirical", "values": [900, 5, 77, 300], "weights": [1, 0.5, 2.5, 0]},
+]
+BOUNDS: list[dict[str, Any]] = [
+    {},
+    {"min": 64, "max": 4096},
+    {"min": 5, "max": 800, "bounds": "resample"},
+    {"max": 50},
+    {"min": 300},
+]
+
+
+def probabilities(keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return values and probabilities of a law, term by term from scipy's distributions: an independent computation.
+
+    Probabilities outside [min, max] are moved to the ends or cut off; the support is cut where 1e-24 is left.
+    """
+    kind = keys["distribution"]
+    low, high = keys.get("min", 1), keys.get("max", None)
+    resample = keys.get("bounds") == "resample"
+    if kind in ("constant", "uniform", "empirical"):
+        values, weights = {
+            "constant": lambda: (np.array([keys["value"]]), np.ones(1)),
+            "uniform": lambda: (np.arange(keys["low"], keys["high"] + 1), np.ones(keys["high"] - keys["low"] + 1)),
+            "empirical": lambda: (np.array(keys["values"]), np.array(keys["weights"], dtype=float)),
+        }[kind]()
+        if resample:
+            inside = (values >= low) & (values <= high)
+            values, weights = values[inside], weights[inside]
+        return np.clip(values, low, np.inf if high is None else high), weights / weights.sum()
+    if kind == "lognormal":
+        sigma = keys.get("sigma") or math.sqrt(math.log(1 + keys["cv"] ** 2))
+        scale = keys.get("median") or keys["mean"] / math.exp(sigma**2 / 2)
+        continuous: Any = stats.lognorm(sigma, scale=scale)
+    elif kind == "exponential":
+        continuous = stats.expon(scale=keys["mean"])
+    else:
+        continuous = stats.geom(1 / keys["mean"])
+    if kind == "geometric":
+        end = 2 + math.log(1e-24) / math.log(1 - 1 / keys["mean"])
+    else:
+        end = float(continuous.isf(1e-24))
+    last = int(end) + 2 + low if high is None else high
+    edges = np.arange(low, last + 1)
+    step = 1 if kind == "geometric" else 0  # P(N >= k): sf is P(X > k), so one token earlier on whole numbers
+    survival = continuous.sf(edges - step)
+    if resample:
+        beyond = continuous.sf(high)
+        survival = (survival - beyond) / (survival[0] - beyond)
+    else:
+        survival[0] = 1.0
+    return edges, survival - np.append(survival[1:], 0.0)
+
+
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+@pytest.mark.parametrize("keys", BOUNDED, ids=str)
+def test_moments_are_those_of_the_law_after_bounds_and_floor(keys: dict[str, Any], bounds: dict[str, Any]) -> None:
+    """Mean and variance equal the sums over the probabilities of every whole number."""
+    if keys.get("mean") == 1.25 and bounds.get("bounds") == "resample":
+        bounds = {"min": 2, "max": 6, "bounds": "resample"}
+    both = keys | bounds
+    values, weights = probabilities(both)
+    mean = float((values * weights).sum())
+    variance = float(((values - mean) ** 2 * weights).sum())
+    assert law(**both).mean() == pytest.approx(mean, rel=1e-11)
+    assert law(**both).variance() == pytest.approx(variance, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("bounds", BOUNDS, ids=str)
+@pytest.mark.parametrize("keys", BOUNDED, ids=str)
+def test_samples_have_the_moments_that_the_law_states(keys: dict[str, Any], bounds: dict[str, Any]) -> None:
+    """Over 400 000 samples the mean and the variance lie within four standard errors of the stated ones."""
+    if keys.get("mean") == 1.25 and bounds.get("bounds") == "resample":
+        bounds = {"min": 2, "max": 6, "bounds": "resample"}
+    both = keys | bounds
+    this = law(**both)
+    n = 400_000
+    x = this.sample(stream(20, 0, "lengths"), n).astype(float)
+    values, weights = probabilities(both)
+    fourth = float(((values - this.mean()) ** 4 * weights).sum())
+    variance = this.variance()
+    assert abs(x.mean() - this.mean()) <= 4 * math.sqrt(variance / n)
+    assert abs(x.var() - variance) <= 4 * math.sqrt(max(0.0, fourth - variance**2) / n) + 1e-9
+
+
+def test_geometric_has_its_textbook_moments() -> None:
+    """Geometric on 1, 2, ... with mean m has variance m (m - 1)."""
+    this = law(distribution="geometric", mean=100)
+    assert this.mean() == pytest.approx(100, rel=1e-13)
+    assert this.variance() == pytest.approx(100 * 99, rel=1e-12)
+    one = law(distribution="geometric", mean=1)
+    assert (one.mean(), one.variance()) == (1, 0)
+    assert set(one.sample(stream(0, 0, "x"), 1000).tolist()) == {1}
+
+
+def test_uniform_has_its_textbook_moments() -> None:
+    """Uniform on low..high has mean (low + high)/2 and variance (n² - 1)/12 with n values."""
+    this = law(distribution="uniform", low=10, high=20)
+    assert (this.mean(), this.variance()) == (15, 10)
+
+
+def test_moments_hold_far_beyond_the_terms_that_are_summed() -> None:
+    """Where lengths reach billions, the mean is still that of the law: floor takes 1/2 on average."""
+    heavy = law(distribution="lognormal", median=3e7, sigma=1.2)
+    raw_mean = 3e7 * math.exp(1.2**2 / 2)
+    raw_variance = raw_mean**2 * (math.exp(1.2**2) - 1)
+    assert heavy.mean() == pytest.approx(raw_mean - 0.5, rel=1e-11)
+    assert heavy.variance() == pytest.approx(raw_variance, rel=1e-9)
+    exponential = law(distribution="exponential", mean=5e7)
+    # floor of an exponential is geometric on 0, 1, ...; min 1 moves its 0 to 1.
+    q = math.exp(-1 / 5e7)
+    at_zero = -math.expm1(-1 / 5e7)
+    assert exponential.mean() == pytest.approx(q / at_zero + at_zero, rel=1e-11)
+    bounded = law(distribution="lognormal", median=3e7, sigma=1.2, min=1000, max=20_000_000)
+    raw = stats.lognorm(1.2, scale=3e7)
+    between = integrate.quad(raw.sf, 1000.5, 20_000_000.5, epsabs=0, epsrel=1e-12, limit=500)[0]
+    assert bounded.mean() == pytest.approx(1000 + between, rel=1e-10)
+
+
+def test_lognormal_parameters_can_be_given_either_way() -> None:
+    """median and mean, sigma and cv are two ways of saying the same law."""
+    sigma = 0.9
+    cv = math.sqrt(math.exp(sigma**2) - 1)
+    one = law(distribution="lognormal", median=700, sigma=sigma, max=4096)
+    other = law(distribution="lognormal", mean=700 * math.exp(sigma**2 / 2), cv=cv, max=4096)
+    assert one.mean() == pytest.approx(other.mean(), rel=1e-12)
+
+
+def test_common_random_numbers() -> None:
+    """At one seed a longer law gives every request a longer prompt: one uniform number each, inverted."""
+    shorter = law(distribution="lognormal", median=700, sigma=0.9).sample(stream(1, 0, "p"), 5000)
+    longer = law(distribution="lognormal", median=800, sigma=0.9).sample(stream(1, 0, "p"), 5000)
+    other = law(distribution="exponential", mean=700).sample(stream(1, 0, "p"), 5000)
+    assert (longer >= shorter).all()
+    assert stats.spearmanr(shorter, other).statistic > 0.9999
+    assert law(distribution="geometric", mean=9).sample(stream(1, 0, "p"), 10).tolist() == (
+        law(distribution="geometric", mean=9).sample(stream(1, 0, "p"), 5000)[:10].tolist()
+    )
+
+
+@st.composite
+def bounded_laws(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw any law with bounds that hold a fair share of it."""
+    low = draw(st.integers(1, 500))
+    high = draw(st.integers(low, low + 2000))
+    kind = draw(st.sampled_from(["constant", "uniform", "lognormal", "geometric", "exponential", "empirical"]))
+    size = draw(st.floats(1, 3000, allow_nan=False))
+    values = draw(st.lists(st.integers(1, 3000), min_size=1, max_size=8))
+    own: dict[str, dict[str, Any]] = {
+        "constant": {"value": values[0]},
+        "uniform": {"low": min(values), "high": max(values)},
+        "lognormal": {"median": size, "sigma": draw(st.floats(0.05, 3))},
+        "geometric": {"mean": size},
+        "exponential": {"mean": size},
+        "empirical": {"values": values},
+    }
+    bounds = draw(st.sampled_from(["clip", "resample"]))
+    return {"distribution": kind, "min": low, "max": high, "bounds": bounds, **own[kind]}
+
+
+@settings(max_examples=150, deadline=None)
+@given(keys=bounded_laws(), seed=st.integers(0, 2**32))
+def test_bounds_are_honoured_by_every_law(keys: dict[str, Any], seed: int) -> None:
+    """No sample and no mean lies outside [min, max], whatever the law; impossible bounds are refused, not ignored."""
+    try:
+        this = law(**keys)
+    except ValidationError as refused:
+        assert keys["bounds"] == "resample"
+        assert "can never draw" in str(refused)  # noqa: PT017  (whether it is refused depends on the drawn law)
+        return
+    x = this.sample(stream(seed, 0, "x"), 300)
+    assert x.dtype == np.int64
+    assert keys["min"] <= x.min()
+    assert x.max() <= keys["max"]
+    assert keys["min"] - 1e-9 <= this.mean() <= keys["max"] + 1e-9
+    assert 0 <= this.variance() <= (keys["max"] - keys["min"]) ** 2 / 4 + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"distribution": "constant", "value": 0}, "greater than or equal to 1"),
+        ({"distribution": "uniform", "low": 0, "high": 5}, "greater than or equal to 1"),
+        ({"distribution": "uniform", "low": 6, "high": 5}, "low 6 is greater than high 5"),
+        ({"distribution": "geometric", "mean": 0.5}, "greater than or equal to 1"),
+        ({"distribution": "exponential", "mean": 8000, "min": 0}, "greater than or equal to 1"),
+        ({"distribution": "exponential", "mean": 8000, "min": 1000, "max": 500}, "min 1000 is greater than max 500"),
+        ({"distribution": "exponential", "mean": math.nan}, "finite number"),
+        ({"distribution": "lognormal", "median": 700}, "exactly one of sigma, cv"),
+        ({"distribution": "lognormal", "median": 700, "mean": 900, "sigma": 1}, "exactly one of median, mean"),
+        ({"distribution": "lognormal", "median": 700, "sigma": 6}, "give a max"),
+        ({"distribution": "empirical"}, "exactly one of values, path"),
+        ({"distribution": "empirical", "values": [3, 0]}, "greater than or equal to 1"),
+        ({"distribution": "empirical", "values": [3, 4], "weights": [1]}, "1 weights for 2 values"),
+        ({"distribution": "empirical", "values": [3, 4], "weights": [0, 0]}, "must be positive"),
+        ({"distribution": "empirical", "values": [3], "min": 9, "bounds": "resample"}, "can never draw"),
+        ({"distribution": "constant", "value": 3, "min": 9, "bounds": "resample"}, "can never draw"),
+        ({"distribution": "exponential", "mean": 10, "min": 900, "bounds": "resample"}, "can never draw"),
+        ({"distribution": "exponentail", "mean": 10}, "exponential"),
+        ({"distribution": "exponential", "mean": 10, "minimum": 3}, "did you mean 'min'"),
+        ({"distribution": "constant", "value": 3.5}, "valid integer"),
+    ],
+    ids=str,
+)
+def test_impossible_laws_are_refused(keys: dict[str, Any], said: str) -> None:
+    """A law that is impossible, or could make less than one token, is refused with the reason."""
+    with pytest.raises(ValidationError) as caught:
+        law(**keys)
+    assert said in str(caught.value)
+
+
+def test_empirical_values_from_a_file(tmp_path: Path) -> None:
+    """A file of values and weights gives the law that the same lists give; its errors name the line."""
+    (tmp_path / "lengths.csv").write_text("tokens,weight\n100,1\n50,3\n")
+    filed = law(distribution="empirical", path="lengths.csv").resolved(tmp_path)
+    listed = law(distribution="empirical", values=[100, 50], weights=[1, 3])
+    assert filed.mean() == listed.mean() == 62.5
+    assert filed.variance() == listed.variance() == 468.75
+    (tmp_path / "bad.csv").write_text("tokens\n100\n0\n")
+    with pytest.raises(InputError, match=r"bad\.csv: line 3: tokens '0' is not between 1 and"):
+        law(distribution="empirical", path="bad.csv").resolved(tmp_path)
+    with pytest.raises(InputError, match=r"none\.csv: there is no such file"):
+        law(distribution="empirical", path="none.csv").resolved(tmp_path)
