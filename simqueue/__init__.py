@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,10 +14,7 @@ if TYPE_CHECKING:
     from simqueue.scenario import Scenario
     from simqueue.scenario import load as load_scenario
 
-try:
-    __version__ = version("simqueue")
-except PackageNotFoundError:  # a source tree that is not installed
-    __version__ = "0+unknown"
+    __version__: str
 
 __all__ = ["Scenario", "__version__", "load_scenario", "run"]
 
@@ -37,8 +33,19 @@ def __getattr__(name: str) -> Any:
         from simqueue.scenario import load
 
         return load
+    if name == "__version__":
+        return _installed_version()
     raise AttributeError(f"module 'simqueue' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _installed_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("simqueue")
+    except PackageNotFoundError:  # a source tree that is not installed
+        return "0+unknown"

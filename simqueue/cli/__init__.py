@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from simqueue.cli.app import app
-from simqueue.errors import InputError, RunError
+from simqueue.errors import InputError, SimqueueError
 
 __all__ = ["main"]
 
@@ -17,36 +18,41 @@ DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and leave with its exit code: 0 done, 1 the run failed, 2 bad input, 130 interrupted."""
-    sys.exit(run_command(list(sys.argv[1:] if arguments is None else arguments)))
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(run_command([*given, "--help"] if given in ([], ["list"]) else given))
 
 
 def run_command(arguments: list[str]) -> int:
     """Run a command and return its exit code; whatever goes wrong becomes one line on stderr."""
-    if "--debug" in arguments:
-        return _invoke(arguments)
     try:
         return _invoke(arguments)
-    except InputError as error:
-        _complain(str(error))
-        return BAD_INPUT
-    except RunError as error:
-        _complain(str(error))
-        return FAILED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: let the flush at exit go nowhere
         return FAILED
-    except Exception as error:  # the last resort: people get one line, not a traceback
-        what = " ".join(str(error).split()) or "no message"
-        _complain(f"unexpected {type(error).__name__}: {what} (run again with --debug to see where)")
-        return FAILED
+    except Exception as error:
+        if "--debug" in arguments:
+            traceback.print_exception(error)
+        return _report(error)
+
+
+def _report(error: Exception) -> int:
+    """Print an error for people and return the exit code it stands for."""
+    if isinstance(error, SimqueueError):
+        _complain(str(error))
+        return BAD_INPUT if isinstance(error, InputError) else FAILED
+    what = " ".join(str(error).split()) or "no message"
+    _complain(f"unexpected {type(error).__name__}: {what} (run again with --debug to see where)")
+    return FAILED
 
 
 def _invoke(arguments: list[str]) -> int:
     import typer
 
+    # typer does not export the class of all usage errors, only this one of its children
+    usage_error = cast("type[Exception]", typer.BadParameter.__mro__[1])
     try:
         code = app(arguments, prog_name="simqueue", standalone_mode=False)
-    except typer.BadParameter.__mro__[1] as error:  # typer does not export the class of all usage errors
+    except usage_error as error:
         _complain(_usage(error))
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):

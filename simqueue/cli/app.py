@@ -10,7 +10,6 @@ from simqueue.cli import init, listing, run, schema, validate
 
 app = typer.Typer(
     help="A discrete-event laboratory for LLM inference serving.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import typer
 
 from simqueue.cli.common import console
 
-app = typer.Typer(
-    help="List what a scenario can name.", no_args_is_help=True, rich_markup_mode=None, add_completion=False
-)
+app = typer.Typer(help="List what a scenario can name.", rich_markup_mode=None, add_completion=False)
 
 Row = dict[str, Any]
 
@@ -51,7 +50,7 @@ def gpus() -> None:
 
 @app.command("presets")
 def presets() -> None:
-    """Step-time presets: `step_time: {kind: roofline, preset: NAME}`."""
+    """Presets: `{kind: roofline, preset: NAME}`."""
     from simqueue.steptime import preset_rows
 
     _print(preset_rows())
@@ -59,10 +58,10 @@ def presets() -> None:
 
 @app.command("traces")
 def traces() -> None:
-    """Trace formats and the traces that come with the package: `workload: {trace: {...}}`."""
+    """Packaged traces: `trace: {name: NAME}`."""
     from simqueue.workload.traces import trace_rows
 
-    _print(trace_rows())
+    _print([asdict(row) for row in trace_rows()])
 
 
 @app.command("scenarios")
@@ -82,9 +81,10 @@ def _print(rows: Sequence[Row]) -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in rows[0]:
+    for position, column in enumerate(rows[0]):
         numeric = all(isinstance(row[column], int | float) for row in rows)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        title = column.replace("_", " ")  # so that it can be broken into lines
+        table.add_column(title, justify="right" if numeric else "left", no_wrap=position == 0, overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))
     console().print(table)

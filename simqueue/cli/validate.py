@@ -23,7 +23,10 @@ def validate(
     seed: Seed = None,
     debug: Debug = False,  # noqa: ARG001 - read where errors are shown
 ) -> None:
-    """Check scenarios: prints OK and what each policy runs with, or one line for each error."""
+    """Check scenarios without running them.
+
+    Prints OK and what each policy runs with, or one line for each error.
+    """
     from simqueue.scenario import load
     from simqueue.scenario.library import find
 

@@ -36,8 +36,9 @@ def find(argument: str | Path) -> Path:
     if str(argument) in known:
         return known[str(argument)]
     guess = nearest(str(argument), list(known))
-    hint = f"; did you mean the packaged scenario '{guess}'?" if guess else ""
-    raise InputError(f"{argument}: there is no such file, and no packaged scenario of that name{hint}")
+    hint = f"did you mean '{guess}'? " if guess else ""
+    names = f"; {hint}packaged: {', '.join(known)}" if known else ""
+    raise InputError(f"{argument}: there is no such file, and no packaged scenario of that name{names}")
 
 
 def headline(file: Path) -> str:

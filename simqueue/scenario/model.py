@@ -19,7 +19,7 @@ from simqueue.steptime import StepTimeSettings
 from simqueue.workload.settings import WorkloadSettings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_UNFIT = re.compile(r"^[^A-Za-z0-9]+|[^A-Za-z0-9_.-]+")
+_UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 _POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 Found = tuple[KeyPath, str, Any]
 
@@ -75,7 +75,7 @@ class Scenario(Settings):
     max_model_len: int | None = Field(
         None,
         ge=1,
-        description="most tokens (prompt + output) of a request; longer ones are refused; null: what the model was made for",
+        description="most tokens (prompt + output) of a request, longer ones are refused; null: the model's own limit",
         json_schema_extra={"unit": "tokens"},
     )
     unservable: Literal["reject", "wait"] = Field(
@@ -122,8 +122,8 @@ class Scenario(Settings):
         Without a name of its own it takes that of the file.
         """
         given_name = "name" in self._given or file_name is None
-        placed = self if given_name else self.model_copy(update={"name": _UNFIT.sub("-", file_name or "")})
-        placed = placed.model_copy()
+        name = self.name if given_name else _UNFIT.sub("-", file_name or "").lstrip("-._") or self.name
+        placed = self.model_copy(update={"name": name})
         placed._base_dir, placed._flags = base_dir, dict(flags)
         placed._source = "given" if file_name is None else "file"
         return placed

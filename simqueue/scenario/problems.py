@@ -135,23 +135,23 @@ def _is_below(path: KeyPath, above: KeyPath) -> bool:
     return len(path) > len(above) and path[: len(above)] == above
 
 
-def _line(group: list[Problem], document: Document, flags: Mapping[KeyPath, str]) -> tuple[int, str]:
-    """Return the line number to sort by, and the text, of the problems of one place."""
+def _line(group: list[Problem], document: Document, flags: Mapping[KeyPath, str]) -> tuple[tuple[int, int], str]:
+    """Return line and column to sort by, and the text, of the problems of one place."""
     path = group[0].path
     wrong = _joined(group)
     flag = next((flags[path[:end]] for end in range(len(path), 0, -1) if path[:end] in flags), None)
     if flag and flags.get(path) == flag and flag.startswith(f"--set {'.'.join(map(str, path))}="):
-        return 0, f"{flag}: {wrong}"
+        return (0, 0), f"{flag}: {wrong}"
     subject = _subject(group[0], document)
     inner = list(dict.fromkeys(flag for where, flag in flags.items() if _is_below(where, path)))
     if flag is None and inner and path not in document.keys:
         flag = inner[0]
     if flag:
-        return 0, f"{flag}: {subject}: {wrong}"
-    line = document.line(path)
+        return (0, 0), f"{flag}: {subject}: {wrong}"
+    position = document.position(path)
     cause = f" (with {', '.join(inner)})" if inner else ""
-    place = f"{document.file}:{line}: " if document.keys else ""  # what was made in Python has no lines
-    return line, f"{place}{subject}: {wrong}{cause}"
+    place = f"{document.file}:{position.line}: " if document.keys else ""  # what was made in Python has no lines
+    return (position.line, position.column), f"{place}{subject}: {wrong}{cause}"
 
 
 def _joined(group: list[Problem]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from simqueue.scenario.policies import PolicySettings
@@ -29,8 +30,25 @@ policy, and where it comes from.
 Relative paths start at the scenario's folder.
 """
 _TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true` or `false`"}
-_BOUNDS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
+_BOUNDS = {
+    "exclusiveMinimum": ">",
+    "minimum": "≥",
+    "exclusiveMaximum": "<",
+    "maximum": "≤",
+    "gt": ">",
+    "ge": "≥",
+    "lt": "<",
+    "le": "≤",
+}
+_EVERY_POLICY = "Every policy"
 _COMMON = tuple(key for key in PolicySettings.model_fields if key != "scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    path: str
+    title: str
+    schema: Schema
 
 
 def reference_page() -> str:
@@ -43,29 +61,39 @@ class _Page:
 
     def __init__(self, schema: Schema) -> None:
         self._definitions: dict[str, Schema] = schema["$defs"]
-        self._waiting: list[tuple[str, str, Schema]] = [("", "Top level", schema)]
+        self._tags = {"scheduler", *_tag_keys(schema)}
         self._titles: dict[str, str] = {}
+        self._paths: dict[str, list[str]] = {}
+        self._met: list[_Section] = []
+        self._top = _Section("", "Top level", schema)
 
     def sections(self) -> Iterator[str]:
-        """Yield the sections, those of deeper mappings after the one that leads to them."""
-        done = 0
-        while done < len(self._waiting):
-            path, title, schema = self._waiting[done]
-            done += 1
-            yield self._section(path, title, schema)
+        """Yield the sections, each followed by those it leads to."""
+        walked = self._walk(self._top)
+        for section, rows in walked:
+            about = [_paragraph(section.schema.get("description", ""))] if section.path else []
+            also = [path for path in self._paths.get(section.title, ()) if path != section.path]
+            if also:
+                about.append("The same keys at " + ", ".join(f"`{path}`" for path in also) + ".")
+            table = ["| key | type | unit | default | bounds | meaning |", "|---|---|---|---|---|---|", *rows]
+            yield "\n".join([f"## {section.title}", "", *([" ".join(about), ""] if about else []), *table, ""])
 
-    def _section(self, path: str, title: str, schema: Schema) -> str:
+    def _walk(self, section: _Section) -> list[tuple[_Section, list[str]]]:
+        required = section.schema.get("required", ())
+        prefix = f"{section.path}." if section.path else ""
+        self._met = []
         rows = [
-            self._row(f"{path}.{key}" if path else key, key, value, required=key in schema.get("required", ()))
-            for key, value in schema["properties"].items()
+            self._row(prefix + key, key, value, required=key in required)
+            for key, value in section.schema["properties"].items()
         ]
-        about = [] if not path else [_paragraph(schema.get("description", "")), ""]
-        table = ["| key | type | unit | default | bounds | meaning |", "|---|---|---|---|---|---|", *rows]
-        return "\n".join([f"## {title}", "", *about, *table, ""])
+        walked = [(section, rows)]
+        for inner in self._met:
+            walked += self._walk(inner)
+        return walked
 
     def _row(self, path: str, key: str, value: Schema, *, required: bool) -> str:
         shape, bounds = self._shape(path, value)
-        default = "required" if required or "const" in value else _default(value)
+        default = "required" if required or key in self._tags else _default(value)
         cells = [f"`{key}`", shape, value.get("unit", ""), default, bounds, _paragraph(value.get("description", ""))]
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -74,8 +102,8 @@ class _Page:
         shapes, bounds = [], []
         for branch in _branches(value):
             shapes.append(self._branch(path, branch))
-            bounds += [f"{sign} {branch[name]:g}" for name, sign in _BOUNDS.items() if name in branch]
-            bounds += [f"at least {branch[name]}" for name in ("minItems", "minProperties") if name in branch]
+            bounds += _bounds(branch)
+        bounds += _bounds(value)
         return " or ".join(dict.fromkeys(shapes)), ", ".join(dict.fromkeys(bounds))
 
     def _branch(self, path: str, branch: Schema) -> str:
@@ -87,7 +115,7 @@ class _Page:
             return ", ".join(f"`{name}`" for name in branch["enum"])
         kind = branch.get("type")
         if kind == "array":
-            return f"list of {self._shape(f'{path}.0', branch['items'])[0]}"
+            return f"list of {self._shape(f'{path}.N', branch['items'])[0]}"
         if kind == "object":
             return f"mapping of names to {self._shape(f'{path}.NAME', branch['additionalProperties'])[0]}"
         return "null" if kind == "null" else _TYPES[str(kind)]
@@ -96,26 +124,43 @@ class _Page:
         """Return a link to the section of a definition, which is made when it is met first."""
         schema = self._definitions[name]
         if name not in self._titles:
-            tag = next(
-                (f"{key}: {value['const']}" for key, value in schema["properties"].items() if "const" in value), ""
-            )
-            self._titles[name] = f"`{path}`" + (f" with `{tag}`" if tag else "")
-            self._waiting += self._parts(path, name, schema)
+            tags = [f"{key}: {schema['properties'][key]['const']}" for key in schema["properties"] if key in self._tags]
+            self._titles[name] = f"`{path}`" + (f" with `{tags[0]}`" if tags else "")
+            self._met += self._parts(path, name, schema)
         title = self._titles[name]
-        label = title.partition(" with ")[2] or "mapping"
-        return f"[{label}](#{_anchor(title)})"
+        paths = self._paths.setdefault(title, [])
+        if path not in paths:
+            paths.append(path)
+        return f"[{title.partition(' with ')[2] or 'mapping'}](#{_anchor(title)})"
 
-    def _parts(self, path: str, name: str, schema: Schema) -> Iterator[tuple[str, str, Schema]]:
+    def _parts(self, path: str, name: str, schema: Schema) -> Iterator[_Section]:
         """Yield a section; the keys that all policies share get one of their own, once."""
         if "scheduler" not in schema["properties"]:
-            yield path, self._titles[name], schema
+            yield _Section(path, self._titles[name], schema)
             return
         shared = {key: schema["properties"][key] for key in _COMMON}
         own = {key: value for key, value in schema["properties"].items() if key not in shared}
-        if not any(title == "Every policy" for _, title, _ in self._waiting):
+        if not any(section.title == _EVERY_POLICY for section in self._met):
             about = "Keys that every policy may carry, whatever its scheduler."
-            yield path, "Every policy", {"properties": shared, "description": about}
-        yield path, self._titles[name], {**schema, "properties": {"scheduler": own.pop("scheduler"), **own}}
+            yield _Section(path, _EVERY_POLICY, {"properties": shared, "description": about})
+        yield _Section(path, self._titles[name], {**schema, "properties": {"scheduler": own.pop("scheduler"), **own}})
+
+
+def _tag_keys(schema: Any) -> Iterator[str]:
+    """Yield the keys that tell, anywhere in the schema, which of several kinds is meant."""
+    if isinstance(schema, dict):
+        if "propertyName" in schema.get("discriminator", {}):
+            yield schema["discriminator"]["propertyName"]
+        for inner in schema.values():
+            yield from _tag_keys(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from _tag_keys(inner)
+
+
+def _bounds(branch: Schema) -> list[str]:
+    numbers = [f"{sign} {branch[name]:g}" for name, sign in _BOUNDS.items() if name in branch]
+    return numbers + [f"at least {branch[name]}" for name in ("minItems", "minProperties") if name in branch]
 
 
 def _branches(value: Schema) -> Iterator[Schema]:
@@ -134,7 +179,7 @@ def _default(value: Schema) -> str:
 
 def _paragraph(text: str) -> str:
     """Return the first paragraph of a description on one line."""
-    return " ".join(text.partition("\n\n")[0].split())
+    return " ".join(text.partition("\n\n")[0].replace("``", "`").split())
 
 
 def _anchor(title: str) -> str:

@@ -99,7 +99,8 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
 
 
 def _policy_values(scenario: Scenario, name: str) -> dict[str, Any]:
-    own: dict[str, Any] = scenario.policy(name).model_dump(mode="json", by_alias=True)
+    policy = scenario.policy(name)
+    own: dict[str, Any] = {"scheduler": policy.scheduler, **policy.model_dump(mode="json", by_alias=True)}
     for key in POLICY_KEYS:
         value = scenario.value_for(name, key)
         own[key] = value.model_dump(mode="json", by_alias=True) if isinstance(value, Settings) else value

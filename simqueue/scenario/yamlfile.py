@@ -52,13 +52,13 @@ class Document:
     keys: dict[KeyPath, Position] = field(default_factory=dict)
     values: dict[KeyPath, Position] = field(default_factory=dict)
 
-    def line(self, path: KeyPath) -> int:
-        """Return the line of the key at `path`, or of the nearest thing above it that the file contains."""
+    def position(self, path: KeyPath) -> Position:
+        """Return where the key at `path` stands, or the nearest thing above it that the file contains."""
         for end in range(len(path), 0, -1):
             position = self.keys.get(path[:end]) or self.values.get(path[:end])
             if position:
-                return position.line
-        return 1
+                return position
+        return Position(1, 1)
 
 
 def read(path: Path) -> Document:
@@ -112,10 +112,12 @@ def _compose(text: str, file: str) -> Node | None:
     try:
         node: Node | None = YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
         problem = " ".join(str(error.problem or error.context).split())
-        raise InputError(f"{_place(file, line)}: not valid YAML: {_plain_words(problem)}") from None
+        unclosed = "'<stream end>'" in problem or "end of stream" in problem
+        mark = (unclosed and error.context_mark) or error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        words = "a bracket or a quote that is opened here is never closed" if unclosed else _plain_words(problem)
+        raise InputError(f"{_place(file, line)}: not valid YAML: {words}") from None
     except YAMLError as error:
         raise InputError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
     return node
@@ -129,8 +131,6 @@ def _plain_words(problem: str) -> str:
         return "a ':' where no key can stand; check the indentation, or quote the text before it"
     if "found another document" in problem:
         return "a second document ('---'); a file holds one"
-    if "'<stream end>'" in problem or "end of stream" in problem:
-        return "a bracket or a quote that is opened here is never closed"
     return problem
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from simqueue.request import Request
 from simqueue.settings import Settings
@@ -22,8 +22,8 @@ def _as_text(value: Any) -> Any:
 class RequestSettings(Settings):
     """One request of the list ``requests``."""
 
-    id: Annotated[str, BeforeValidator(_as_text)] | None = Field(
-        default=None, min_length=1, description="Name, unique in the list; its position, counted from 0, if not given."
+    id: Annotated[str, StringConstraints(min_length=1), BeforeValidator(_as_text)] | None = Field(
+        default=None, description="Name, unique in the list; its position, counted from 0, if not given."
     )
     arrival_s: float = Field(ge=0, description="When it arrives.", json_schema_extra={"unit": "s"})
     prompt_tokens: int = Field(ge=1, le=MOST_TOKENS, description="Tokens to read.", json_schema_extra=TOKENS_UNIT)

@@ -38,7 +38,7 @@ def _recording(latencies_ms: list[float], status: str) -> Recording:
         "max_itl_s": first_s,
         "tokens_emitted": zeros + 2,
     }
-    requests |= {name: zeros for name in ("preemptions", "cached_tokens", "recomputed_tokens")}
+    requests |= dict.fromkeys(("preemptions", "cached_tokens", "recomputed_tokens"), zeros)
     steps = {name: np.zeros(0, dtype=np.float64 if name.endswith("_s") else np.int64) for name in STEPS.split()}
     end_s = float(2 * first_s.max(initial=0.0))
     itl_count = np.ones(n, dtype=np.int64)

@@ -15,14 +15,17 @@ from simqueue.workload import AllAtOnce, ConstantArrivals, PoissonArrivals, Work
 
 
 def poisson(rate_rps: float) -> PoissonArrivals:
+    """Return a Poisson process."""
     return PoissonArrivals(process="poisson", rate_rps=rate_rps)
 
 
 def constant(rate_rps: float) -> ConstantArrivals:
+    """Return evenly spaced arrivals."""
     return ConstantArrivals(process="constant", rate_rps=rate_rps)
 
 
 def at_once(at_s: float = 0.0) -> AllAtOnce:
+    """Return arrivals at one instant."""
     return AllAtOnce(process="all_at_once", at_s=at_s)
 
 

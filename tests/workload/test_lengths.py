@@ -20,6 +20,7 @@ ADAPTER: TypeAdapter[LengthLaw] = TypeAdapter(LengthSettings)
 
 
 def law(**keys: Any) -> LengthLaw:
+    """Return the law that the keys of a scenario describe."""
     return ADAPTER.validate_python(keys)
 
 
@@ -48,14 +49,12 @@ def probabilities(keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     Probabilities outside [min, max] are moved to the ends or cut off; the support is cut where 1e-24 is left.
     """
     kind = keys["distribution"]
-    low, high = keys.get("min", 1), keys.get("max", None)
+    low, high = keys.get("min", 1), keys.get("max")
     resample = keys.get("bounds") == "resample"
     if kind in ("constant", "uniform", "empirical"):
-        values, weights = {
-            "constant": lambda: (np.array([keys["value"]]), np.ones(1)),
-            "uniform": lambda: (np.arange(keys["low"], keys["high"] + 1), np.ones(keys["high"] - keys["low"] + 1)),
-            "empirical": lambda: (np.array(keys["values"]), np.array(keys["weights"], dtype=float)),
-        }[kind]()
+        first, last = keys.get("low", keys.get("value", 0)), keys.get("high", keys.get("value", 0))
+        values = np.array(keys.get("values", range(first, last + 1)))
+        weights = np.array(keys.get("weights", np.ones(len(values))), dtype=float)
         if resample:
             inside = (values >= low) & (values <= high)
             values, weights = values[inside], weights[inside]
@@ -68,10 +67,8 @@ def probabilities(keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         continuous = stats.expon(scale=keys["mean"])
     else:
         continuous = stats.geom(1 / keys["mean"])
-    if kind == "geometric":
-        end = 2 + math.log(1e-24) / math.log(1 - 1 / keys["mean"])
-    else:
-        end = float(continuous.isf(1e-24))
+    # scipy cannot invert so far a tail of a law on whole numbers.
+    end = math.log(1e-24) / math.log1p(-1 / keys["mean"]) if kind == "geometric" else continuous.isf(1e-24)
     last = int(end) + 2 + low if high is None else high
     edges = np.arange(low, last + 1)
     step = 1 if kind == "geometric" else 0  # P(N >= k): sf is P(X > k), so one token earlier on whole numbers

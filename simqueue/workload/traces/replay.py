@@ -99,7 +99,7 @@ def _in_window(rows: TraceRows, settings: TraceSettings, order: _Rows, notes: li
     span = f"its rows reach from 0 to {since_first_s[-1]:g} s"
     if settings.end_s is not None and end_s > since_first_s[-1]:
         notes.append(f"{rows.label}: end_s {end_s:g} is after the last row; {span}")
-    chosen = order[(since_first_s >= settings.start_s) & (since_first_s < end_s)]
+    chosen: _Rows = order[(since_first_s >= settings.start_s) & (since_first_s < end_s)]
     if len(chosen) == 0:
         notes.append(f"{rows.label}: no row lies between start_s {settings.start_s:g} and end_s {end_s:g}; {span}")
     return chosen

@@ -114,4 +114,5 @@ def _number(codes: _Codes) -> tuple[_Whole, _Flags]:
     """Return the numbers that equally wide columns of digits spell, and which rows are all digits."""
     digits = codes.astype(np.int64) - ord("0")
     powers = 10 ** np.arange(codes.shape[1] - 1, -1, -1, dtype=np.int64)
-    return digits @ powers, ((digits >= 0) & (digits <= 9)).all(axis=1)
+    good: _Flags = np.logical_and.reduce((digits >= 0) & (digits <= 9), axis=1)
+    return digits @ powers, good

@@ -1,0 +1,33 @@
+"""What all formulas check first: a number outside a formula's valid range is refused, never extrapolated."""
+
+from __future__ import annotations
+
+import math
+
+from simqueue.errors import InputError
+
+
+def positive(name: str, value: float) -> None:
+    """Raise `InputError` unless `value` is a finite number > 0."""
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(f"{name} = {value:g}: must be a finite number > 0")
+
+
+def at_least(name: str, value: float, bound: float) -> None:
+    """Raise `InputError` unless `value` is a finite number >= `bound`."""
+    if not (math.isfinite(value) and value >= bound):
+        raise InputError(f"{name} = {value:g}: must be a finite number >= {bound:g}")
+
+
+def share(name: str, value: float) -> None:
+    """Raise `InputError` unless `value` lies strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise InputError(f"{name} = {value:g}: must be > 0 and < 1")
+
+
+def stable(utilisation: float) -> None:
+    """Raise `InputError` unless the queue has a steady state: utilisation > 0 and < 1."""
+    if not 0 < utilisation < 1:
+        raise InputError(
+            f"utilisation {utilisation:.6g}: there is a steady state only for 0 < utilisation < 1; lower the arrival rate"
+        )

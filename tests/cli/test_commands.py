@@ -1,0 +1,264 @@
+"""The command line: what it prints, where, and with which exit code."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from simqueue.cli import run_command
+from simqueue.errors import RunError
+
+WriteToy = Callable[..., Path]
+Capture = pytest.CaptureFixture[str]
+
+
+def _process(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process of its own, as a shell does."""
+    return subprocess.run(
+        [sys.executable, "-m", "simqueue", *arguments], check=False, capture_output=True, encoding="utf-8", cwd=cwd
+    )
+
+
+def _refused(capsys: Capture, *arguments: str) -> list[str]:
+    """Return the lines on stderr of a command that ends with 2 and prints nothing on stdout."""
+    assert run_command(list(arguments)) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "Traceback" not in printed.err
+    lines = printed.err.splitlines()
+    assert all(line.startswith("error: ") for line in lines)
+    return lines
+
+
+@pytest.mark.parametrize("command", ["run", "validate"])
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("scheduler", "shedulr", ":11: policies.vllm.shedulr: unknown key; did you mean 'scheduler'?"),
+        ("max_num_seqs", "max_seq", ":11: policies.vllm.max_seq: unknown key; did you mean 'max_num_seqs'?"),
+        ("seed: 3", "seed: 3\nseed: 4", ":3: the key 'seed' is given twice"),
+        ("rate_rps: 5", 'rate_rps: "10"', ":6: workload.arrivals.rate_rps = '10': must be a number > 0"),
+        ("block_size: 16", "block_size: 16.5", ":4: kv_cache.block_size = 16.5: must be a whole number >= 1"),
+        ("rate_rps: 5", "rate_rps: 0", ":6: workload.arrivals.rate_rps = 0: must be > 0"),
+        ("rate_rps: 5", "rate_rps: .nan", ":6: workload.arrivals.rate_rps = .nan: must be a finite number > 0"),
+        ("max_num_seqs: 8", "max_num_seqs: -1", ":11: policies.vllm.max_num_seqs = -1: must be >= 1"),
+    ],
+)
+def test_bad_scenarios(toy: WriteToy, capsys: Capture, command: str, old: str, new: str, words: str) -> None:
+    """A mistake in the file is one line on stderr and exit code 2, before anything runs."""
+    file = toy((old, new))
+    (line,) = _refused(capsys, command, str(file))
+    assert line.startswith(f"error: {file}{words}")
+
+
+def test_flag_beats_file_in_the_output(toy: WriteToy, capsys: Capture) -> None:
+    """The horizon of the file is used unless a flag gives another one."""
+    file = str(toy(("seed: 3", "horizon_s: 10")))
+    for arguments, horizon_s in (([], 10), (["--set", "horizon_s=20"], 20)):
+        assert run_command(["run", file, "--json-summary", *arguments]) == 0
+        assert json.loads(capsys.readouterr().out)["scenario"]["horizon_s"] == horizon_s
+
+
+def test_all_mistakes_of_all_files(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:
+    """Several files are all checked before the first one runs."""
+    other = tmp_path / "other.yaml"
+    other.write_text("[]\n")
+    file = toy(("seed: 3", "seed: x"), ("value: 10", "value: 0"))
+    lines = _refused(capsys, "run", str(file), str(other))
+    assert [line.split(":")[2] for line in lines] == ["2", "9", "1"]
+
+
+def test_run_prints_table_and_files(toy: WriteToy, tmp_path: Path) -> None:
+    """A run prints the comparison and the files it wrote, all on stdout, and they are there."""
+    done = _process("run", str(toy()), "--no-figures", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    table, _, files = done.stdout.partition("written:\n")
+    assert "vllm" in table
+    assert re.search(r"completed\s+10\b", table)
+    assert [Path(line.strip()).parent for line in files.splitlines()] == [Path("results/toy")] * len(files.splitlines())
+    assert all((tmp_path / line.strip()).is_file() for line in files.splitlines())
+
+
+def test_run_json_is_one_object_a_line(toy: WriteToy, tmp_path: Path) -> None:
+    """With --json stdout is one strict JSON object a scenario and nothing is written."""
+    first = toy()
+    second = tmp_path / "second.yaml"
+    second.write_text(first.read_text().replace("name: toy", "name: second"))
+    done = _process("run", str(first), str(second), "--json", "--seed", "5", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    objects = [json.loads(line, parse_constant=pytest.fail) for line in done.stdout.splitlines()]
+    assert [found["scenario"]["name"] for found in objects] == ["toy", "second"]
+    assert [found["seed"] for found in objects] == [5, 5]
+    assert [len(found["requests"]) for found in objects] == [10, 10]
+    assert not (tmp_path / "results").exists()
+
+
+def test_json_summary_leaves_requests_out(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:
+    """--json-summary has no requests; --out writes files all the same, and stdout stays JSON."""
+    out = tmp_path / "kept"
+    assert run_command(["run", str(toy()), "--json-summary", "--no-figures", "--out", str(out)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "requests" not in found
+    assert found["summary"][0]["completed"] == 10
+    assert any(out.iterdir())
+
+
+def test_scenarios_of_one_name_are_refused(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:
+    """Two scenarios of one name would write over each other's results, and are refused."""
+    copy = tmp_path / "copy.yaml"
+    copy.write_text(toy().read_text())
+    (line,) = _refused(capsys, "run", str(tmp_path / "toy.yaml"), str(copy))
+    assert "called 'toy' too" in line
+
+
+def test_warnings_come_first(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:
+    """A run in which nothing finishes says so above the table, and ends with 0."""
+    file = str(toy(("seed: 3", "horizon_s: 0.001"), ("process: poisson, rate_rps: 5", "process: all_at_once")))
+    assert run_command(["run", file, "--no-figures", "--out", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.startswith("warning: ")
+
+
+def test_packaged_scenario_by_name(capsys: Capture) -> None:
+    """A packaged scenario runs by its name."""
+    assert run_command(["run", "module08", "--json-summary", "--set", "horizon_s=1"]) == 0
+    assert json.loads(capsys.readouterr().out)["scenario"]["name"] == "module08"
+
+
+def test_init_validate_run(tmp_path: Path) -> None:
+    """What init writes is valid and runs as it is; a file that exists is left alone."""
+    first = _process("init", cwd=tmp_path)
+    assert first.returncode == 0
+    assert _process("validate", "scenario.yaml", cwd=tmp_path).returncode == 0
+    done = _process("run", "scenario.yaml", "--no-figures", "--set", "workload.arrivals_for_s=2", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    before = (tmp_path / "scenario.yaml").read_bytes()
+    again = _process("init", cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr == "error: scenario.yaml: exists already and is not overwritten; name another file\n"
+    assert (tmp_path / "scenario.yaml").read_bytes() == before
+
+
+def test_init_where_nothing_can_be_written(capsys: Capture, tmp_path: Path) -> None:
+    """A folder that is not there is bad input."""
+    (line,) = _refused(capsys, "init", str(tmp_path / "no" / "folder.yaml"))
+    assert "cannot be written: No such file or directory" in line
+
+
+def test_validate_prints_what_holds(toy: WriteToy, capsys: Capture) -> None:
+    """validate prints OK and every policy's values with their origin."""
+    assert run_command(["validate", str(toy()), "--set", "policies.vllm.order=priority"]) == 0
+    out = capsys.readouterr().out
+    assert "toy.yaml: OK (vllm)" in out
+    assert re.search(r"max_num_seqs\s+8 \(file\)", out)
+    assert re.search(r"order\s+priority \(--set\)", out)
+    assert re.search(r"kv_cache\.watermark\s+0\.0 \(default\)", out)
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("policies", ["static", "continuous", "chunked", "max_num_batched_tokens"]),
+        ("models", ["llama-3.1-8b", "llama-3.1-70b", "qwen3-8b"]),
+        ("gpus", ["h100-sxm", "h200-sxm", "a100-80gb"]),
+        ("presets", ["ideal"]),
+        ("traces", ["azure-2023-conversation"]),
+        ("scenarios", ["module08"]),
+    ],
+)
+def test_list(capsys: Capture, what: str, words: list[str]) -> None:
+    """Each list names what a scenario can use."""
+    assert run_command(["list", what]) == 0
+    out = capsys.readouterr().out
+    assert [word for word in words if word not in out] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "x.yaml", "--sed", "5"], "--seed"),
+        (["frobnicate"], "frobnicate"),
+        (["run"], "Missing argument"),
+        (["run", "x.yaml", "--seed", "five"], "--seed"),
+        (["run", "no-such-file.yaml"], "no-such-file.yaml: there is no such file"),
+        (["run", "module08", "--set", "seed"], "--set seed: write it as KEY=VALUE"),
+    ],
+)
+def test_usage_errors(capsys: Capture, arguments: list[str], words: str) -> None:
+    """A wrong command line is one line and exit code 2."""
+    (line,) = _refused(capsys, *arguments)
+    assert words in line
+
+
+def _raise(error: BaseException) -> Callable[..., None]:
+    def run(*_: object, **__: object) -> None:
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (RunError("nothing can ever run"), 1, "error: nothing can ever run\n"),
+        (
+            ZeroDivisionError("division\nby zero"),
+            1,
+            "error: unexpected ZeroDivisionError: division by zero (run again with --debug to see where)\n",
+        ),
+        (KeyboardInterrupt(), 130, "error: interrupted\n"),
+    ],
+)
+def test_failures(
+    toy: WriteToy, capsys: Capture, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, line: str
+) -> None:
+    """A failed run ends with 1, an interrupted one with 130, each with one line and no traceback."""
+    monkeypatch.setattr("simqueue.experiment.run", _raise(error))
+    assert run_command(["run", str(toy())]) == code
+    assert capsys.readouterr() == ("", line)
+
+
+def test_debug_shows_the_traceback(toy: WriteToy) -> None:
+    """With --debug an error comes with its traceback; the exit code stays."""
+    done = _process("validate", str(toy(("value: 10", "value: 0"))), "--debug")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: ")
+
+
+def test_version() -> None:
+    """--version prints name and version."""
+    done = _process("--version")
+    assert done.returncode == 0
+    assert re.fullmatch(r"simqueue \S+\n", done.stdout)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], [], ["list"], ["run", "--help"]])
+def test_help(arguments: list[str]) -> None:
+    """Help goes to stdout with exit code 0, also where a command alone asks for it."""
+    done = _process(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: simqueue")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["validate", "FILE"], ["run", "--help"], ["list", "policies"]])
+def test_start_up_is_light(toy: WriteToy, arguments: list[str]) -> None:
+    """Help, validation and lists do without the heavy libraries, so that they answer at once."""
+    given = [str(toy()) if argument == "FILE" else argument for argument in arguments]
+    code = (
+        "import sys; from simqueue.cli import run_command; assert run_command(sys.argv[1:]) == 0;"
+        "heavy = ('pandas', 'seaborn', 'matplotlib', 'scipy.stats', 'simpy', 'pyarrow');"
+        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *given], check=True, capture_output=True, encoding="utf-8")
+    assert done.stderr == "[]\n"
+
+
+def test_closed_pipe_is_no_traceback(toy: WriteToy) -> None:
+    """A reader that goes away, as `head` does, is not answered with a traceback."""
+    shell = f"{sys.executable} -m simqueue run {toy()} --json | {sys.executable} -c pass"
+    done = subprocess.run(shell, shell=True, check=False, capture_output=True, encoding="utf-8")  # noqa: S602 - a pipe needs a shell
+    assert done.stderr == ""

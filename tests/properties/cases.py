@@ -1,0 +1,147 @@
+"""Random small scenarios for all policies: pools that thrash, ties on purpose, horizons, every key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache
+from simqueue.request import Request
+from simqueue.schedulers import SCHEDULERS
+from simqueue.schedulers.door import Door
+from simqueue.simulation import Recording, RunOptions, Simulation
+from simqueue.steptime import ConstantStepTime, LinearStepTime, StepTime
+
+TICK_S = 2**-7
+"""Grid of arrivals and of constant steps: sums on it are exact, so ties are real ties."""
+
+FINE_S = 2**-16
+"""Unit of an exact linear model off that grid: sums and products stay exact, in any order."""
+
+CONSTANT = ConstantStepTime(TICK_S)
+EXACT_LINEAR = LinearStepTime(37 * FINE_S, 5 * FINE_S, 11 * FINE_S, 3 * FINE_S, 1 * FINE_S)
+ROUGH_LINEAR = LinearStepTime(0.0021, 3.3e-5, 0.0007, 1.1e-4, 1.7e-6)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario with one policy."""
+
+    requests: tuple[Request, ...]
+    scheduler: str
+    keys: dict[str, Any]
+    blocks: int
+    block_size: int
+    step_time: StepTime
+    watermark: float = 0.0
+    contiguous: bool = False
+    reserve_tokens: int | None = None
+    reject: bool = True
+    horizon_s: float = float("inf")
+    ticks_per_s: int | None = field(default=None)
+
+    def simulation(self, *, fast: bool) -> Simulation:
+        """Build it, with every check on."""
+        kv: KVCache = PagedKVCache(self.blocks, self.block_size, self.watermark)
+        if self.contiguous:
+            kv = ContiguousKVCache(self.blocks, self.block_size, self.watermark, self.reserve_tokens)
+        policy_class: Any = SCHEDULERS[self.scheduler]
+        settings = policy_class.Settings.model_validate(self.keys)
+        policy = policy_class(settings, kv, Door(self.reserve_tokens, self.reject))
+        options = RunOptions(self.horizon_s, fast=fast, check=True, ticks_per_s=self.ticks_per_s)
+        return Simulation(self.requests, policy, self.step_time, options)
+
+    def play(self, *, fast: bool = True) -> Recording:
+        """Run it."""
+        return self.simulation(fast=fast).run()
+
+    def forever(self) -> Case:
+        """Return the same case without a horizon."""
+        return replace(self, horizon_s=float("inf"))
+
+
+@st.composite
+def traffic(draw: st.DrawFn, most: int = 14) -> tuple[Request, ...]:
+    """Requests in order of arrival, many at one instant, with few distinct lengths so that they tie."""
+    number = draw(st.integers(1, most))
+    gaps = draw(st.lists(st.sampled_from([0, 0, 0, 1, 1, 2, 5, 30]), min_size=number, max_size=number))
+    shift_s = draw(st.sampled_from([0.0, 0.0, TICK_S / 2]))
+    requests, tick = [], 0
+    for index, gap in enumerate(gaps):
+        tick += gap
+        deadline = draw(st.none() | st.integers(0, 40))
+        requests.append(
+            Request(
+                str(index),
+                tick * TICK_S + shift_s,
+                draw(st.integers(1, 6) | st.integers(1, 40)),
+                draw(st.integers(1, 4) | st.integers(1, 30)),
+                priority=draw(st.integers(0, 2)),
+                deadline_s=None if deadline is None else tick * TICK_S + shift_s + deadline * TICK_S,
+            )
+        )
+    return tuple(requests)
+
+
+orders = st.sampled_from(["fcfs", "fcfs", "shortest_prompt", "shortest_output", "priority", "deadline"])
+
+
+@st.composite
+def iteration_keys(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """Names and keys of the policies that decide at every step."""
+    seats = draw(st.integers(1, 8))
+    keys: dict[str, Any] = {
+        "max_num_seqs": seats,
+        "max_num_batched_tokens": draw(st.integers(seats, seats + 12) | st.integers(seats, 80)),
+        "order": draw(orders),
+    }
+    scheduler = draw(st.sampled_from(["chunked", "continuous"]))
+    if scheduler == "chunked":
+        keys["chunk_tokens"] = draw(st.none() | st.integers(1, 9))
+    else:
+        keys["prefill"] = draw(st.sampled_from(["mixed", "separate"]))
+    return scheduler, keys
+
+
+@st.composite
+def static_keys(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """The static policy with every combination of its keys."""
+    keys: dict[str, Any] = {"max_num_seqs": draw(st.integers(1, 5)), "order": draw(orders)}
+    keys["batch"] = draw(st.sampled_from(["dynamic", "fixed"]))
+    if keys["batch"] == "fixed":
+        keys["wave_timeout_s"] = draw(st.sampled_from([0.0, TICK_S, 4 * TICK_S, 0.0123, 1.0]))
+    keys["release"] = draw(st.sampled_from(["wave_end", "own_end"]))
+    if keys["release"] == "wave_end":
+        keys["emit"] = draw(st.sampled_from(["as_made", "wave_end"]))
+    return "static", keys
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn,
+    policies: st.SearchStrategy[tuple[str, dict[str, Any]]],
+    step_times: tuple[StepTime, ...] = (CONSTANT, CONSTANT, EXACT_LINEAR, ROUGH_LINEAR),
+) -> Case:
+    """A scenario whose pool is often just large enough for the largest request, and sometimes not even that."""
+    requests = draw(traffic())
+    scheduler, keys = draw(policies)
+    block_size = draw(st.sampled_from([1, 2, 3, 4, 16]))
+    contiguous = draw(st.integers(0, 5)) == 0
+    reserve_tokens = draw(st.none() | st.just(72)) if contiguous else None
+    peaks = [reserve_tokens or request.prompt_tokens + request.output_tokens - 1 for request in requests]
+    largest = -(-max(peaks) // block_size)
+    return Case(
+        requests,
+        scheduler,
+        keys,
+        blocks=max(1, largest + draw(st.integers(-1, 3) | st.integers(0, 40))),
+        block_size=block_size,
+        step_time=draw(st.sampled_from(step_times)),
+        watermark=draw(st.sampled_from([0.0, 0.0, 0.1, 0.5])),
+        contiguous=contiguous,
+        reserve_tokens=reserve_tokens,
+        reject=draw(st.integers(0, 7)) != 0,
+        horizon_s=draw(st.just(float("inf")) | st.integers(1, 120).map(lambda n: n * TICK_S)),
+    )

@@ -1,0 +1,83 @@
+"""Values from the command line, written over those of a file."""
+
+from typing import Any
+
+import pytest
+
+from simqueue.errors import InputError
+from simqueue.scenario.overrides import apply, override_seed, parse_override
+
+
+def _applied(data: dict[str, Any], *texts: str) -> dict[str, Any]:
+    return apply(data, [parse_override(text) for text in texts])[0]
+
+
+def test_value_is_yaml_and_path_is_dotted() -> None:
+    """a.b=VALUE sets a value of YAML, making what is missing on the way; only the first '=' separates."""
+    assert _applied({"a": {"b": 1, "c": 2}}, "a.b=1e-3", "d.e={f: [1]}", "g=x=y") == {
+        "a": {"b": 1e-3, "c": 2},
+        "d": {"e": {"f": [1]}},
+        "g": "x=y",
+    }
+
+
+def test_data_is_left_alone() -> None:
+    """The data of the file itself is not changed."""
+    data = {"a": {"b": 1}}
+    _applied(data, "a.b=2")
+    assert data == {"a": {"b": 1}}
+
+
+def test_list_items_by_number() -> None:
+    """A whole number counts the items of a list from 0, and is a key in a mapping."""
+    assert _applied({"a": [{"b": 1}, {"b": 2}], "m": {}}, "a.1.b=5", "m.7=x") == {
+        "a": [{"b": 1}, {"b": 5}],
+        "m": {"7": "x"},
+    }
+
+
+def test_later_flags_win() -> None:
+    """Of two flags for one value the later counts, and a mapping as a whole replaces what was set inside it."""
+    data, flags = apply({}, [parse_override(t) for t in ("a.b=1", "a.b=2", "c.d=1", "c={e: 2}")])
+    assert data == {"a": {"b": 2}, "c": {"e": 2}}
+    assert flags == {("a", "b"): "--set a.b=2", ("c",): "--set c={e: 2}"}
+
+
+def test_flag_beats_policies_of_their_own() -> None:
+    """A scenario's key from a flag is stronger than the policy's own; a flag that names the policy is stronger still."""
+    data = {"gpu": "a", "policies": {"p": {"gpu": "b"}, "q": {}, "r": {"gpu": "c"}}}
+    assert _applied(data, "policies.r.gpu=d", "gpu=e") == {
+        "gpu": "e",
+        "policies": {"p": {"gpu": "e"}, "q": {}, "r": {"gpu": "d"}},
+    }
+
+
+def test_only_keys_that_policies_share_reach_them() -> None:
+    """Setting another top-level key never touches a policy."""
+    assert _applied({"policies": {"p": {"name": 1}}}, "name=2") == {"name": 2, "policies": {"p": {"name": 1}}}
+
+
+def test_seed_flag() -> None:
+    """--seed N sets the key seed and is named as that flag."""
+    assert apply({"seed": 1}, [override_seed(7)]) == ({"seed": 7}, {("seed",): "--seed 7"})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("seed", "write it as KEY=VALUE"),
+        ("a..b=1", "a key is empty"),
+        ("=1", "a key is empty"),
+        ("a=[1", "not valid YAML"),
+        ("list.2.b=1", "'list' has 2 items, counted from 0; there is no item 2"),
+        ("list.x=1", "'list' is a list; its items are named by number"),
+        ("list.0.x.y=1", "'list.0' is 5, which has no keys inside"),
+        ("word.x=1", "'word' is 'text', which has no keys inside"),
+    ],
+)
+def test_errors_name_the_flag(text: str, words: str) -> None:
+    """A flag that cannot be applied is refused in one line that starts with it."""
+    with pytest.raises(InputError) as caught:
+        _applied({"list": [5, 6], "word": "text"}, text)
+    assert str(caught.value).startswith(f"--set {text}: ")
+    assert words in str(caught.value)

@@ -1,0 +1,67 @@
+"""The JSON Schema and the reference of keys that is written from it."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from simqueue.scenario import Scenario
+from simqueue.scenario.schema import json_schema
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scenario.md"
+
+
+def _printed(*arguments: str) -> str:
+    """Return what the command prints in a process of its own, where only our own schedulers are registered."""
+    done = subprocess.run(
+        [sys.executable, "-m", "simqueue", "schema", *arguments], check=True, capture_output=True, encoding="utf-8"
+    )
+    return done.stdout
+
+
+def test_committed_reference_is_current() -> None:
+    """The page in docs is what the command in its head generates."""
+    assert PAGE.read_text(encoding="utf-8") == _printed("--reference"), "run: " + PAGE.read_text().splitlines()[0]
+
+
+def test_every_key_is_described() -> None:
+    """Each key of the scenario stands in the reference with its type, default and meaning."""
+    page = PAGE.read_text(encoding="utf-8")
+    top = page.partition("## Top level")[2].partition("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.strip("| ").split(" | ")] for line in top.splitlines() if line.startswith("| `")
+    ]
+    assert [row[0].strip("`") for row in rows] == list(Scenario.model_fields)
+    for row in rows:
+        assert row[1]
+        assert row[3]
+        assert row[-1]
+
+
+def test_links_of_the_reference_lead_somewhere() -> None:
+    """Each link of the page goes to one of its headings, by the rules of GitHub's anchors."""
+    page = PAGE.read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.*)$", page, flags=re.MULTILINE)
+    anchors = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    links = re.findall(r"\]\(#(.*?)\)", page)
+    assert links
+    assert [link for link in links if link not in anchors] == []
+
+
+def test_schema_is_json_and_knows_schedulers() -> None:
+    """The command prints the schema, in which a policy is a choice between the schedulers."""
+    schema = json.loads(_printed())
+    choices = schema["properties"]["policies"]["additionalProperties"]["oneOf"]
+    names = [
+        schema["$defs"][choice["$ref"].rpartition("/")[2]]["properties"]["scheduler"]["const"] for choice in choices
+    ]
+    assert names == ["chunked", "continuous", "static"]
+
+
+@pytest.mark.parametrize("key", ["horizon_s", "clock_resolution_s", "warmup_s"])
+def test_units_stand_in_the_schema(key: str) -> None:
+    """Keys with a unit carry it in the schema."""
+    assert json_schema()["properties"][key]["unit"] == "s"

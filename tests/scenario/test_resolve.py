@@ -1,0 +1,174 @@
+"""What each policy runs with, and where every value came from."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from pydantic import Field
+
+from simqueue.errors import InputError
+from simqueue.hardware import GpuSettings
+from simqueue.kvcache.settings import KVCacheSettings
+from simqueue.scenario import Scenario, effective, from_mapping, load, resolved
+from simqueue.schedulers import SCHEDULERS, Chunked
+from simqueue.settings import Settings
+from simqueue.steptime import ConstantSettings, LinearSettings, RooflineSettings
+
+WriteToy = Callable[..., Path]
+OWN = "max_num_seqs: 8, max_model_len: 99, kv_cache: {block_size: 32}, step_time: {kind: linear, overhead_s: 1}"
+
+
+def test_own_key_beats_scenario_beats_default(toy: WriteToy) -> None:
+    """A policy's own key holds, else the scenario's, else the default."""
+    file = toy(("seed: 3", "max_model_len: 500"), ("max_num_seqs: 8", OWN + "}\n  plain: {scheduler: static"))
+    scenario = load(file)
+    own, plain = effective(scenario, "vllm"), effective(scenario, "plain")
+    assert (own.max_model_len, plain.max_model_len) == (99, 500)
+    assert (own.tensor_parallel, plain.tensor_parallel) == (1, 1)
+    assert (own.scheduler, plain.scheduler) == ("chunked", "static")
+
+
+def test_kv_cache_is_merged_and_step_time_is_replaced(toy: WriteToy) -> None:
+    """Of kv_cache a policy gives only what differs; its step_time stands alone."""
+    scenario = load(toy(("max_num_seqs: 8", OWN)))
+    own = effective(scenario, "vllm")
+    assert (own.kv_cache.block_size, own.kv_cache.blocks) == (32, 49)
+    assert isinstance(own.step_time, LinearSettings)
+    assert scenario.kv_cache.block_size == 16
+    assert isinstance(scenario.step_time, ConstantSettings)
+
+
+def test_flag_beats_the_policy(toy: WriteToy) -> None:
+    """A flag for the scenario's key is stronger than the policy's own value of that key."""
+    own = effective(load(toy(("max_num_seqs: 8", OWN)), ["max_model_len=7", "kv_cache.block_size=64"]), "vllm")
+    assert own.max_model_len == 7
+    assert (own.kv_cache.block_size, own.kv_cache.blocks) == (64, 49)
+
+
+def test_null_of_a_policy_counts(toy: WriteToy) -> None:
+    """A policy that says null has no limit, although the scenario has one."""
+    file = toy(("seed: 3", "max_model_len: 500"), ("max_num_seqs: 8", "max_model_len: null"))
+    assert effective(load(file), "vllm").max_model_len is None
+
+
+def test_roofline_is_the_default_with_hardware(toy: WriteToy) -> None:
+    """With a model and a GPU the step time is the ideal roofline, and the pool is sized from memory."""
+    file = toy(
+        ("step_time: {kind: constant, seconds: 0.01}", "model: llama-3.1-8b\ngpu: h100-sxm"), (", blocks: 49", "")
+    )
+    policy = effective(load(file), "vllm")
+    assert policy.step_time == RooflineSettings(kind="roofline", preset="ideal")
+    assert policy.kv_cache.blocks == "auto"
+    assert policy.model is not None
+    assert policy.gpu is not None
+    assert (policy.model.name, policy.gpu.name) == ("llama-3.1-8b", "h100-sxm")
+
+
+def test_scheduler_settings_are_the_schedulers_own(toy: WriteToy) -> None:
+    """A scheduler gets an instance of its own settings, without the keys that belong to the policy."""
+    policy = effective(load(toy(("max_num_seqs: 8", OWN))), "vllm")
+    assert type(policy.settings) is Chunked.Settings
+    assert policy.settings == Chunked.Settings(max_num_seqs=8)
+
+
+def test_unknown_policy(toy: WriteToy) -> None:
+    """Asking for a policy that the scenario lacks tells the nearest and all names."""
+    with pytest.raises(InputError, match="there is no 'vlm'; did you mean 'vllm'"):
+        effective(load(toy()), "vlm")
+
+
+def test_origins(toy: WriteToy) -> None:
+    """Every value says whether it comes from the file, the policy, a flag or is the default."""
+    file = toy(("max_num_seqs: 8", OWN))
+    origin = resolved(load(file, ["workload.num_requests=5", "policies.vllm.order=priority"], seed=8))["origin"]
+    expected = {
+        "name": "file",
+        "seed": "--seed",
+        "horizon_s": "default",
+        "workload.num_requests": "--set",
+        "workload.arrivals.rate_rps": "file",
+        "workload.prompt_tokens.bounds": "default",
+        "kv_cache.block_size": "file",
+        "policies.vllm.max_num_seqs": "file",
+        "policies.vllm.order": "--set",
+        "policies.vllm.chunk_tokens": "default",
+        "policies.vllm.max_model_len": "policy",
+        "policies.vllm.kv_cache.block_size": "policy",
+        "policies.vllm.kv_cache.blocks": "file",
+        "policies.vllm.kv_cache.watermark": "default",
+        "policies.vllm.step_time.overhead_s": "policy",
+        "policies.vllm.step_time.per_decode_s": "default",
+        "policies.vllm.tensor_parallel": "default",
+    }
+    assert {path: origin[path] for path in expected} == expected
+
+
+def test_every_value_has_an_origin(toy: WriteToy) -> None:
+    """No value of the resolved scenario is without an origin, and no origin without a value."""
+    values = resolved(load(toy(("max_num_seqs: 8", OWN))))
+    origin = values.pop("origin")
+
+    def leaves(value: object, path: str) -> Iterator[str]:
+        if isinstance(value, dict) and value:
+            for key, inner in value.items():
+                yield from leaves(inner, f"{path}.{key}" if path else key)
+        else:
+            yield path
+
+    assert sorted(origin) == sorted(leaves(values, ""))
+
+
+def test_resolved_scenario_resolves_to_itself(toy: WriteToy) -> None:
+    """The resolved values are JSON, and are a scenario again that resolves to the same values."""
+    values = json.loads(json.dumps(resolved(load(toy(("max_num_seqs: 8", OWN)))), allow_nan=False))
+    del values["origin"]
+    again = resolved(from_mapping(values))
+    del again["origin"]
+    assert again == values
+
+
+def test_scenarios_made_in_python() -> None:
+    """Models may stand for mappings; what was given that way is known as given."""
+    scenario = from_mapping(
+        {
+            "model": "llama-3.1-8b",
+            "gpu": GpuSettings(memory_mib=80_000, bandwidth_bytes_per_s=3e12, flops_per_s=1e15),
+            "step_time": RooflineSettings(mfu=0.5),
+            "kv_cache": KVCacheSettings(block_size=32),
+            "workload": {"requests": [{"arrival_s": 0, "prompt_tokens": 1, "output_tokens": 1, "class": "chat"}]},
+            "policies": {"p": {"scheduler": "chunked", "kv_cache": KVCacheSettings(blocks=7)}},
+        }
+    )
+    policy = effective(scenario, "p")
+    assert (policy.kv_cache.block_size, policy.kv_cache.blocks) == (32, 7)
+    assert policy.gpu is not None
+    assert policy.gpu.memory_bytes == 80_000 * 2**20
+    values = resolved(scenario)
+    assert values["workload"]["requests"][0]["class"] == "chat"
+    assert values["origin"]["kv_cache.block_size"] == "given"
+    assert values["origin"]["policies.p.kv_cache.blocks"] == "policy"
+    assert Scenario.model_validate(scenario) is scenario
+
+
+class TwiceSettings(Settings):
+    """Keys of a scheduler that a user might write."""
+
+    twice: int = Field(2, ge=1)
+
+
+class Twice(Chunked):
+    """A scheduler that a user might write."""
+
+    Settings: ClassVar[type[Settings]] = TwiceSettings  # type: ignore[assignment]  # its keys are its own
+    summary: ClassVar[str] = "for this test"
+
+
+def test_schedulers_of_ones_own(toy: WriteToy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scheduler that was registered a moment ago is known by name, with its own keys and no others."""
+    monkeypatch.setitem(SCHEDULERS, "twice", Twice)
+    policy = effective(load(toy(("chunked, max_num_seqs: 8", "twice, twice: 3"))), "vllm")
+    assert policy.settings == TwiceSettings(twice=3)
+    with pytest.raises(InputError, match=r"policies\.vllm\.max_num_seqs: unknown key; allowed here: gpu, .*, twice"):
+        load(toy(("chunked", "twice")))
