@@ -33,6 +33,11 @@ class Request:
         Absolute time by which the client wants its answer; used by ``order: deadline``.
     request_class : str or None
         A label for summaries.
+    prompt : tuple of (stream, start, length) or None
+        Which tokens the prompt is made of, for prefix caches: pieces of streams, their lengths adding up to
+        `prompt_tokens`. Equal (stream, position) are equal tokens. None: tokens like nobody else's.
+    output_stream : int or None
+        The j-th output token is (output_stream, j). None: tokens like nobody else's.
     """
 
     request_id: str
@@ -42,6 +47,8 @@ class Request:
     priority: int = 0
     deadline_s: float | None = None
     request_class: str | None = None
+    prompt: tuple[tuple[int, int, int], ...] | None = None
+    output_stream: int | None = None
 
 
 class Job:
@@ -51,6 +58,8 @@ class Job:
 
     Attributes
     ----------
+    output_tokens : int
+        Tokens that will be made: those asked for, or fewer where the policy cuts them.
     known_tokens : int
         Prompt and output tokens that exist (while not decoding; decoding requests are counted by the clock).
     computed_tokens : int
@@ -81,6 +90,7 @@ class Job:
         "last_step",
         "last_token_s",
         "max_itl_s",
+        "output_tokens",
         "place",
         "preemptions",
         "recomputed_tokens",
@@ -91,6 +101,7 @@ class Job:
     def __init__(self, request: Request, index: int) -> None:
         self.request = request
         self.index = index
+        self.output_tokens = request.output_tokens
         self.known_tokens = request.prompt_tokens
         self.computed_tokens = 0
         self.decoding = False
@@ -115,4 +126,4 @@ class Job:
     @property
     def last_known_tokens(self) -> int:
         """Known tokens when the last output token has been made."""
-        return self.request.prompt_tokens + self.request.output_tokens
+        return self.request.prompt_tokens + self.output_tokens

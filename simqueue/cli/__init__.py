@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -26,9 +25,6 @@ def run_command(arguments: list[str]) -> int:
     """Run a command and return its exit code; whatever goes wrong becomes one line on stderr."""
     try:
         return _invoke(arguments)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads: let the flush at exit go nowhere
-        return FAILED
     except Exception as error:
         if "--debug" in arguments:
             traceback.print_exception(error)

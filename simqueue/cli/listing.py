@@ -79,6 +79,7 @@ def _print(rows: Sequence[Row]) -> None:
         return
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for position, column in enumerate(rows[0]):
@@ -86,7 +87,7 @@ def _print(rows: Sequence[Row]) -> None:
         title = column.replace("_", " ")  # so that it can be broken into lines
         table.add_column(title, justify="right" if numeric else "left", no_wrap=position == 0, overflow="fold")
     for row in rows:
-        table.add_row(*(_cell(value) for value in row.values()))
+        table.add_row(*(Text(_cell(value)) for value in row.values()))
     console().print(table)
 
 

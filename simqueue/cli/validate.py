@@ -48,6 +48,7 @@ def _policies_table(scenario: Scenario) -> Table:
     """Return one row a key and one column a policy; what is no default says where it was written."""
     from rich import box
     from rich.table import Table
+    from rich.text import Text
 
     from simqueue.scenario import resolved
 
@@ -62,7 +63,7 @@ def _policies_table(scenario: Scenario) -> Table:
         for name, policy in flat.items():
             origin = values["origin"].get(f"policies.{name}.{key}", "")
             shown = "null" if policy.get(key) is None else str(policy[key])
-            cells.append("" if key not in policy else f"{shown} ({origin})")
+            cells.append(Text("" if key not in policy else f"{shown} ({origin})"))
         table.add_row(key, *cells)
     return table
 

@@ -63,11 +63,11 @@ def _kv_cache(chosen: EffectivePolicy, max_model_len: int | None) -> KVCache:
     if chosen.model is not None and chosen.gpu is not None:
         check_fits(chosen.gpu, chosen.model, chosen.tensor_parallel, keys.memory_share)
     if keys.layout == "paged":
-        return PagedKVCache(blocks, keys.block_size, keys.watermark)
+        return PagedKVCache(blocks, keys.block_size, int(keys.watermark * blocks))
     if keys.reserve == "model_max" and max_model_len is None:
         raise InputError(f"policies.{chosen.name}: kv_cache.reserve = model_max needs max_model_len; it is null")
     reserve_tokens = max_model_len if keys.reserve == "model_max" else None
-    return ContiguousKVCache(blocks, keys.block_size, keys.watermark, reserve_tokens)
+    return ContiguousKVCache(blocks, keys.block_size, int(keys.watermark * blocks), reserve_tokens)
 
 
 def _auto_blocks(chosen: EffectivePolicy) -> int:

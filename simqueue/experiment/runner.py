@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from simqueue.experiment.build import build
-from simqueue.results.result import PolicyRun, Result
+from simqueue import __version__
+from simqueue.experiment.load import policy_loads
+from simqueue.experiment.replications import Progress, all_replications, precision_note, warm_up
+from simqueue.results.result import Result
+from simqueue.results.steadiness import OfferedLoad
 from simqueue.scenario.load import load
 from simqueue.scenario.model import Scenario
-from simqueue.scenario.resolve import effective, resolved
-from simqueue.simulation import RunOptions, Simulation
-from simqueue.simulation.replica import NEVER_S
-from simqueue import __version__
-from simqueue.workload.generate import generate
+from simqueue.scenario.resolve import resolved
+from simqueue.statistics.intervals import CONFIDENCE
 
 CHECK_SWITCH = "SIMQUEUE_CHECK"
 """Environment variable: 1 verifies the invariants of every run after every step."""
-
-Progress = Callable[[str, int, int], None]
-"""Called with the policy's name, how many requests have left and how many there are."""
 
 
 def run(
@@ -31,6 +28,7 @@ def run(
     seed: int | None = None,
     progress: Progress | None = None,
     check: bool | None = None,
+    workers: int | None = None,
 ) -> Result:
     """Run every policy of a scenario on the same traffic.
 
@@ -48,6 +46,9 @@ def run(
         Verify the invariants of the run after every step. By default as the environment variable SIMQUEUE_CHECK
         says (1: yes).
 
+    workers : int, optional
+        Processes that share replications; by default as many as there are cores. The result does not depend on it.
+
     Returns
     -------
     Result
@@ -60,53 +61,35 @@ def run(
         If the run itself fails.
     """
     chosen = _scenario(scenario, overrides, seed)
-    options = _options(chosen, check=os.environ.get(CHECK_SWITCH) == "1" if check is None else check)
-    all_parts = {
-        name: build(effective(chosen, name), refuse_oversized=chosen.unservable == "reject")
-        for name in chosen.policies
-    }
-    traffic = generate(chosen.workload, seed=chosen.seed, base_dir=chosen.base_dir)
-    runs = []
-    for name, parts in all_parts.items():
-        on_end = _reporter(progress, name, len(traffic.requests))
-        simulation = Simulation(traffic.requests, parts.policy, parts.step_time, options, on_end)
-        runs.append(PolicyRun(name, 0, simulation.run()))
+    verified = os.environ.get(CHECK_SWITCH) == "1" if check is None else check
+    made = all_replications(chosen, check=verified, progress=progress, workers=workers)
+    warmup_s, warmup_notes = warm_up(chosen, made)
+    loads = policy_loads(chosen, made[0].requests)
     return Result(
         resolved(chosen),
         __version__,
         chosen.seed,
-        runs,
+        [run for name in chosen.policies for one in made for run in one.runs if run.policy == name],
         slo=chosen.slo.model_dump(exclude_none=True) if chosen.slo else None,
-        warmup_s=chosen.warmup_s,
-        warnings=traffic.notes,
+        warmup_s=warmup_s,
+        warnings=[
+            *(note for one in made for note in one.notes),
+            *warmup_notes,
+            *precision_note(chosen, made),
+        ],
+        offered={
+            name: OfferedLoad(found.load, found.capacity.binding if found.capacity else None)
+            for name, found in loads.items()
+        },
+        confidence=chosen.precision.confidence if chosen.precision else CONFIDENCE,
     )
 
 
-def _scenario(scenario: Scenario | str | Path | Mapping[str, Any], overrides: Sequence[str], seed: int | None) -> Scenario:
+def _scenario(
+    scenario: Scenario | str | Path | Mapping[str, Any], overrides: Sequence[str], seed: int | None
+) -> Scenario:
     if isinstance(scenario, Scenario):
         return scenario
     if isinstance(scenario, Mapping):
         return Scenario.model_validate(dict(scenario))
     return load(scenario, overrides, seed)
-
-
-def _options(scenario: Scenario, *, check: bool) -> RunOptions:
-    resolution_s = scenario.clock_resolution_s
-    return RunOptions(
-        horizon_s=NEVER_S if scenario.horizon_s is None else scenario.horizon_s,
-        fast=scenario.fast,
-        check=check,
-        ticks_per_s=None if resolution_s is None else round(1 / resolution_s),
-    )
-
-
-def _reporter(progress: Progress | None, policy: str, total: int) -> Callable[[int], None] | None:
-    if progress is None:
-        return None
-    step = max(1, total // 200)
-
-    def on_end(left: int) -> None:
-        if left % step == 0 or left == total:
-            progress(policy, left, total)
-
-    return on_end

@@ -72,10 +72,17 @@ def read_facts(folder: Traversable, name: str, kind: str) -> Facts:
     known = names_in(folder)
     if name not in known:
         raise InputError(unknown_name(kind, name, known))
-    content = read_yaml(folder / f"{name}.yaml")
+    return facts_in(read_yaml(folder / f"{name}.yaml"), name, kind)
+
+
+def facts_in(content: Mapping[str, Any], name: str, kind: str) -> Facts:
+    """Return the facts of a data file that has been read; see `read_facts`."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for group in content["facts"]:
+    groups = content.get("facts")
+    if not isinstance(groups, list) or not isinstance(content.get("description"), str):
+        raise InputError(f"{kind} data '{name}': needs a description and a list of facts")
+    for group in groups:
         for key, value in group.items():
             if key == "source":
                 continue

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from simqueue.hardware.facts import Count
+from simqueue.hardware.precision import WeightFormat
 from simqueue.settings import Settings
 
 MIB = 2**20
@@ -28,9 +29,15 @@ class Gpu:
     bandwidth_bytes_per_s : float
         Peak memory bandwidth.
     flops_per_s : float
-        Dense peak (no sparsity) at the model's precision.
+        Dense peak (no sparsity) in bf16.
     description : str
         One line for people.
+    fp8_flops_per_s, fp4_flops_per_s : float or None
+        Dense peaks of matrices stored in those formats; None where the part widens them to bf16 first.
+    link : str or None
+        What joins GPUs of one node.
+    link_bytes_per_s : float or None
+        Its peak for one GPU and one direction; None where nobody said.
     """
 
     name: str
@@ -38,6 +45,15 @@ class Gpu:
     bandwidth_bytes_per_s: float
     flops_per_s: float
     description: str = ""
+    fp8_flops_per_s: float | None = None
+    fp4_flops_per_s: float | None = None
+    link: str | None = None
+    link_bytes_per_s: float | None = None
+
+    def flops_for(self, weights: WeightFormat | None) -> float:
+        """Return the dense peak for matrices stored in `weights`; what the part lacks is widened to bf16 first."""
+        peaks = {"fp8": self.fp8_flops_per_s, "fp4": self.fp4_flops_per_s}
+        return peaks.get(weights or "bf16") or self.flops_per_s
 
     @property
     def ridge_flops_per_byte(self) -> float:
@@ -64,8 +80,27 @@ class GpuSettings(Settings):
     bandwidth_bytes_per_s: float = Field(ge=1, description="Peak memory bandwidth.", json_schema_extra={"unit": "B/s"})
     flops_per_s: float = Field(
         ge=1,
-        description="Dense peak, without sparsity, at the model's precision.",
+        description="Dense peak, without sparsity, in bf16.",
         json_schema_extra={"unit": "FLOP/s"},
+    )
+    fp8_flops_per_s: float | None = Field(
+        default=None,
+        ge=1,
+        description="The same for fp8 matrices. Default: flops_per_s.",
+        json_schema_extra={"unit": "FLOP/s"},
+    )
+    fp4_flops_per_s: float | None = Field(
+        default=None,
+        ge=1,
+        description="The same for fp4 matrices. Default: flops_per_s.",
+        json_schema_extra={"unit": "FLOP/s"},
+    )
+    link: str | None = Field(default=None, min_length=1, description="What joins the GPUs of a node, for people.")
+    link_bytes_per_s: float | None = Field(
+        default=None,
+        ge=1,
+        description="Peak between GPUs, of one GPU in one direction; needed by calibrated presets with several GPUs.",
+        json_schema_extra={"unit": "B/s"},
     )
 
     @model_validator(mode="after")
@@ -77,4 +112,14 @@ class GpuSettings(Settings):
     def to_gpu(self, description: str = "") -> Gpu:
         """Return the GPU these keys describe."""
         memory = self.memory_bytes if self.memory_mib is None else self.memory_mib * MIB
-        return Gpu(self.name, memory, self.bandwidth_bytes_per_s, self.flops_per_s, description)
+        return Gpu(
+            name=self.name,
+            memory_bytes=memory,
+            bandwidth_bytes_per_s=self.bandwidth_bytes_per_s,
+            flops_per_s=self.flops_per_s,
+            description=description,
+            fp8_flops_per_s=self.fp8_flops_per_s,
+            fp4_flops_per_s=self.fp4_flops_per_s,
+            link=self.link,
+            link_bytes_per_s=self.link_bytes_per_s,
+        )

@@ -1,4 +1,4 @@
-"""Reads the config.json of a dense model from Hugging Face; what it cannot count it refuses by name."""
+"""Reads the config.json of a model from Hugging Face as it is; what it cannot count it refuses by name."""
 
 from __future__ import annotations
 
@@ -13,17 +13,27 @@ from simqueue.hardware.model_settings import ModelSettings
 from simqueue.settings import nearest
 
 Config = Mapping[str, Any]
+Keys = dict[str, Any]
 
 _DTYPE_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 _REQUIRED = (
     "num_hidden_layers",
     "hidden_size",
     "num_attention_heads",
-    "intermediate_size",
     "vocab_size",
 )
-# Keys that change the count or the cost in ways this reader does not know, when they are set.
-_REFUSED_WHEN_SET = ("attention_bias", "mlp_bias", "quantization_config", "num_experts", "num_local_experts")
+_GEMMA3_DEFAULTS = {
+    "vocab_size": 262208,
+    "max_position_embeddings": 131072,
+    "sliding_window_pattern": 6,
+    "tie_word_embeddings": True,
+}
+# What published files leave to the defaults of their configuration class in transformers.
+_CLASS_DEFAULTS: Mapping[str, Config] = {
+    "Gemma3ForCausalLM": _GEMMA3_DEFAULTS,
+    "Gemma3ForConditionalGeneration": _GEMMA3_DEFAULTS,
+    "GptOssForCausalLM": {"torch_dtype": "bfloat16"},
+}
 
 
 def read_config(file: Path, name: str) -> ModelSettings:
@@ -43,8 +53,15 @@ def read_config(file: Path, name: str) -> ModelSettings:
     """
     config = _load(file)
     architecture = _architecture(config, file)
-    _refuse_what_is_not_modelled(config, architecture, file)
-    return validated(ModelSettings, {"name": name, **_READERS[architecture](config, file)}, str(file))
+    config = {**_CLASS_DEFAULTS.get(architecture, {}), **_text_part(config)}
+    keys = {
+        **_common(config, file),
+        **_attention_biases(config),
+        **_windows(config, file, switched=config.get("use_sliding_window", not architecture.startswith("Qwen"))),
+        **_quantisation(config, file),
+        **_READERS[architecture](config, file),
+    }
+    return validated(ModelSettings, {"name": name, **keys}, str(file))
 
 
 def _load(file: Path) -> Config:
@@ -70,19 +87,14 @@ def _architecture(config: Config, file: Path) -> str:
     raise InputError(f"{file}: architecture {name!r} is not known; {hint}known: {', '.join(known)}")
 
 
-def _refuse_what_is_not_modelled(config: Config, architecture: str, file: Path) -> None:
-    for key in _REFUSED_WHEN_SET:
-        if config.get(key):
-            raise InputError(f"{file}: {key} is set ({config[key]!r}), which this reader does not model")
-    window = config.get("sliding_window")
-    # Mistral has no switch beside the window: a window that is there is on. Llama and Qwen3 need the switch.
-    switched_on = config.get("use_sliding_window", architecture == "MistralForCausalLM")
-    if window is not None and switched_on:
-        raise InputError(f"{file}: sliding_window {window!r} is on, which this reader does not model")
+def _text_part(config: Config) -> Config:
+    """Return the language model of a config that also describes a vision tower."""
+    text = config.get("text_config")
+    return {**config, **text} if isinstance(text, dict) else config
 
 
-def _dense(config: Config, file: Path) -> dict[str, Any]:
-    """Return the keys that every dense grouped-query architecture shares."""
+def _common(config: Config, file: Path) -> Keys:
+    """Return the keys that all architectures share."""
     missing = [key for key in _REQUIRED if config.get(key) is None]
     if missing:
         raise InputError(f"{file}: missing {', '.join(missing)}")
@@ -93,12 +105,18 @@ def _dense(config: Config, file: Path) -> dict[str, Any]:
         "kv_heads": config.get("num_key_value_heads") or heads,
         "head_dim": _head_dim(config, file),
         "hidden": config["hidden_size"],
-        "intermediate": config["intermediate_size"],
+        "intermediate": _needed(config, "intermediate_size", file),
         "vocab": config["vocab_size"],
         "tied_embeddings": config.get("tie_word_embeddings", False),
         "dtype_bytes": _dtype_bytes(config, file),
         "max_position": config.get("max_position_embeddings"),
     }
+
+
+def _needed(config: Config, key: str, file: Path) -> Any:
+    if config.get(key) is None:
+        raise InputError(f"{file}: missing {key}")
+    return config[key]
 
 
 def _head_dim(config: Config, file: Path) -> Any:
@@ -119,13 +137,123 @@ def _dtype_bytes(config: Config, file: Path) -> int:
     return _DTYPE_BYTES[dtype]
 
 
-def _qwen3(config: Config, file: Path) -> dict[str, Any]:
-    """Qwen3 normalises queries and keys per head."""
+def _attention_biases(config: Config) -> Keys:
+    """``attention_bias`` puts biases on all four projections, ``mlp_bias`` on the matrices of the MLP."""
+    keys: Keys = {"qkv_bias": True, "output_bias": True} if config.get("attention_bias") else {}
+    return keys | ({"mlp_bias": True} if config.get("mlp_bias") else {})
+
+
+def _windows(config: Config, file: Path, *, switched: bool) -> Keys:
+    """Return how many layers have a window; without a list of layers a window that is on holds in all of them."""
+    window = config.get("sliding_window")
+    if window is None or not switched:
+        return {}
+    layers = config["num_hidden_layers"]
+    kinds, pattern = config.get("layer_types"), config.get("sliding_window_pattern")
+    if isinstance(kinds, list):
+        count = sum(kind == "sliding_attention" for kind in kinds)
+    elif isinstance(pattern, int) and pattern > 0:
+        count = layers - layers // pattern
+    elif config.get("max_window_layers") is not None and config.get("use_sliding_window"):
+        raise InputError(f"{file}: sliding_window {window!r} with max_window_layers and no layer_types is ambiguous")
+    else:
+        count = layers
+    return {"window_layers": count, "window_tokens": window}
+
+
+def _quantisation(config: Config, file: Path) -> Keys:
+    """Return the formats of a checkpoint that is stored quantised."""
+    quantisation = config.get("quantization_config")
+    if not quantisation:
+        return {}
+    method = quantisation.get("quant_method") if isinstance(quantisation, dict) else quantisation
+    if method in ("fp8", "fbgemm_fp8"):
+        return {"weights": "fp8"}
+    if method == "mxfp4":
+        return {"expert_weights": "fp4"}
+    raise InputError(f"{file}: quantization_config has quant_method {method!r}; known: fp8, fbgemm_fp8, mxfp4")
+
+
+def _dense(config: Config, file: Path) -> Keys:
+    """A dense architecture whose common keys say it all."""
+    for key in ("num_experts", "num_local_experts"):
+        if config.get(key):
+            raise InputError(f"{file}: {key} is set ({config[key]!r}), which a dense architecture does not have")
+    return {}
+
+
+def _qwen2(config: Config, file: Path) -> Keys:
+    """Biases on query, key and value, whatever the config says."""
+    return {**_dense(config, file), "qkv_bias": True}
+
+
+def _qwen3(config: Config, file: Path) -> Keys:
+    """Queries and keys are normalised per head."""
     return {**_dense(config, file), "qk_norm": True}
 
 
-_READERS: Mapping[str, Callable[[Config, Path], dict[str, Any]]] = {
+def _qwen3_moe(config: Config, file: Path) -> Keys:
+    if config.get("mlp_only_layers") or config.get("decoder_sparse_step", 1) != 1:
+        raise InputError(f"{file}: mlp_only_layers and decoder_sparse_step other than 1 are not modelled")
+    return {
+        "qk_norm": True,
+        "experts": _needed(config, "num_experts", file),
+        "experts_per_token": _needed(config, "num_experts_per_tok", file),
+        "expert_intermediate": _needed(config, "moe_intermediate_size", file),
+    }
+
+
+def _mixtral(config: Config, file: Path) -> Keys:
+    return {
+        "experts": _needed(config, "num_local_experts", file),
+        "experts_per_token": _needed(config, "num_experts_per_tok", file),
+        "expert_intermediate": config["intermediate_size"],
+    }
+
+
+def _gpt_oss(config: Config, file: Path) -> Keys:
+    """Biases throughout and one attention sink a head."""
+    on = dict.fromkeys(("qkv_bias", "output_bias", "mlp_bias", "router_bias", "attention_sinks"), True)
+    return {**_mixtral(config, file), **on}
+
+
+def _deepseek(config: Config, file: Path) -> Keys:
+    """Latent attention: each head's queries and keys have a part without and one with positions."""
+    if config.get("moe_layer_freq", 1) != 1:
+        raise InputError(f"{file}: moe_layer_freq {config['moe_layer_freq']!r} is not modelled, only 1")
+    rope_dim = _needed(config, "qk_rope_head_dim", file)
+    expert_width = _needed(config, "moe_intermediate_size", file)
+    return {
+        "kv_heads": config["num_attention_heads"],
+        "head_dim": _needed(config, "qk_nope_head_dim", file) + rope_dim,
+        "value_dim": _needed(config, "v_head_dim", file),
+        "q_lora_rank": config.get("q_lora_rank"),
+        "kv_lora_rank": _needed(config, "kv_lora_rank", file),
+        "rope_dim": rope_dim,
+        "experts": _needed(config, "n_routed_experts", file),
+        "experts_per_token": _needed(config, "num_experts_per_tok", file),
+        "expert_intermediate": expert_width,
+        "shared_intermediate": (config.get("n_shared_experts") or 0) * expert_width,
+        "dense_layers": config.get("first_k_dense_replace") or 0,
+        "router_bias": config.get("topk_method") == "noaux_tc" or config.get("model_type") == "deepseek_v3",
+    }
+
+
+def _gemma3(config: Config, file: Path) -> Keys:
+    """Norms before and behind each block."""
+    return {**_dense(config, file), "qk_norm": True, "sandwich_norms": True}
+
+
+_READERS: Mapping[str, Callable[[Config, Path], Keys]] = {
+    "DeepseekV3ForCausalLM": _deepseek,
+    "Gemma3ForCausalLM": _gemma3,
+    "Gemma3ForConditionalGeneration": _gemma3,
+    "GptOssForCausalLM": _gpt_oss,
     "LlamaForCausalLM": _dense,
     "MistralForCausalLM": _dense,
+    "MixtralForCausalLM": _mixtral,
+    "Phi3ForCausalLM": _dense,
+    "Qwen2ForCausalLM": _qwen2,
     "Qwen3ForCausalLM": _qwen3,
+    "Qwen3MoeForCausalLM": _qwen3_moe,
 }

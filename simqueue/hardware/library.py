@@ -113,6 +113,10 @@ def gpu_rows() -> list[dict[str, Any]]:
             "memory_mib": None if gpu.memory_bytes is None else gpu.memory_bytes // MIB,
             "bandwidth_gb_per_s": gpu.bandwidth_bytes_per_s / 1e9,
             "dense_bf16_tflops": gpu.flops_per_s / 1e12,
+            "fp8_tflops": None if gpu.fp8_flops_per_s is None else gpu.fp8_flops_per_s / 1e12,
+            "fp4_tflops": None if gpu.fp4_flops_per_s is None else gpu.fp4_flops_per_s / 1e12,
+            "link": gpu.link,
+            "link_gb_per_s_one_way": None if gpu.link_bytes_per_s is None else gpu.link_bytes_per_s / 1e9,
             "ridge_flops_per_byte": gpu.ridge_flops_per_byte,
         }
         for gpu in gpus
@@ -127,12 +131,14 @@ def model_rows() -> list[dict[str, Any]]:
             "name": model.name,
             "description": model.description,
             "parameters_b": model.parameters / 1e9,
+            "active_b": model.active_parameters / 1e9,
             "layers": model.layers,
             "heads": model.heads,
             "kv_heads": model.kv_heads,
             "head_dim": model.head_dim,
             "weights_gb": model.weight_bytes / 1e9,
-            "kv_bytes_per_token": model.kv_bytes_per_token,
+            "kv_bytes_per_token": int(model.kv_bytes_per_token),
+            "kv_bytes_beyond_window": int(model.growing_kv_bytes_per_token),
             "max_position_tokens": model.max_position,
         }
         for model in models

@@ -1,8 +1,9 @@
-"""Where context lives: a pool of KV blocks, paged or reserved in one piece."""
+"""Where context lives: a pool of KV blocks, paged or reserved in one piece, with or without a prefix cache."""
 
-from simqueue.kvcache.base import KVCache
+from simqueue.kvcache.base import NO_HIT, Hit, KVCache
 from simqueue.kvcache.contiguous import ContiguousKVCache
 from simqueue.kvcache.paged import PagedKVCache
+from simqueue.kvcache.prefix import PrefixKVCache
 from simqueue.kvcache.settings import KVCacheSettings
 
-__all__ = ["ContiguousKVCache", "KVCache", "KVCacheSettings", "PagedKVCache"]
+__all__ = ["NO_HIT", "ContiguousKVCache", "Hit", "KVCache", "KVCacheSettings", "PagedKVCache", "PrefixKVCache"]

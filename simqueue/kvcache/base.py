@@ -1,15 +1,44 @@
 """The contract of KV caches: questions about blocks, then actions on their number.
 
-A pool is a number of blocks. How many a request holds follows from the tokens it has in the cache, so nothing is
-stored per request and taking or giving back is one addition, whatever the batch.
+A pool is a number of blocks. How many a request holds follows from the tokens it has in the cache, so a cache without
+sharing stores nothing per request, and taking or giving back is one addition, whatever the batch.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 from simqueue.errors import RunError
-from simqueue.request import Request
+from simqueue.request import Job, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """What a prefix cache has of a request's tokens.
+
+    Attributes
+    ----------
+    tokens, blocks : int
+        Tokens that need not be computed, and the full blocks they are in.
+    idle_blocks : int
+        How many of the blocks nobody uses now: they count as free, and a hit takes them out of the free ones.
+    may_grow : bool
+        Whether the hit ends where somebody is making further blocks, so that it may be longer at the next step.
+    parts : tuple
+        The cache's own note of where the blocks are.
+    """
+
+    tokens: int = 0
+    blocks: int = 0
+    idle_blocks: int = 0
+    may_grow: bool = False
+    parts: tuple[Any, ...] = ()
+
+
+NO_HIT = Hit()
 
 
 class KVCache(ABC):
@@ -21,19 +50,23 @@ class KVCache(ABC):
         Usable blocks.
     block_size : int
         Tokens in a block.
-    watermark : float
-        Share of the pool that admissions leave free while something runs.
+    watermark_blocks : int
+        Blocks that admissions leave free while something runs.
     """
 
     grows: bool
     """Whether a request takes more blocks as its context grows."""
+    shares: bool = False
+    """Whether requests may use each other's blocks."""
 
-    def __init__(self, blocks: int, block_size: int, watermark: float = 0.0) -> None:
+    def __init__(self, blocks: int, block_size: int, watermark_blocks: int = 0) -> None:
         self.total = blocks
         self.block_size = block_size
-        self.watermark_blocks = int(watermark * blocks)
+        self.watermark_blocks = watermark_blocks
         self.free = blocks
         self._least_free = blocks
+
+    # -- questions -----------------------------------------------------------------------------------------------
 
     @property
     def used(self) -> int:
@@ -65,9 +98,40 @@ class KVCache(ABC):
         """Return whether the empty pool could hold `request` to its end."""
         return self.held(request, self.peak_tokens(request)) <= self.total
 
-    def can_admit(self, blocks: int, *, others_run: bool) -> bool:
-        """Return whether `blocks` can go to a newcomer; the watermark counts while others run."""
-        return blocks + (self.watermark_blocks if others_run else 0) <= self.free
+    def lookup(self, job: Job) -> Hit:
+        """Return what is cached of the known tokens of `job`, its last one excepted. Changes nothing."""
+        return NO_HIT
+
+    def can_admit(self, job: Job, hit: Hit, tokens: int, *, others_run: bool) -> bool:
+        """Return whether `job` may enter with `tokens` in the cache; the watermark counts while others run."""
+        needed = self.held(job.request, tokens) - hit.blocks + hit.idle_blocks
+        return needed + (self.watermark_blocks if others_run else 0) <= self.free
+
+    # -- actions -------------------------------------------------------------------------------------------------
+
+    def admit(self, job: Job, hit: Hit, tokens: int) -> None:
+        """Let `job` enter with `tokens` in the cache, those of the hit included. Precondition: `can_admit`."""
+        self.take(self.held(job.request, tokens))
+
+    def extend(self, job: Job, before: int, after: int) -> None:
+        """Let a prefilling `job` go from `before` to `after` tokens. Precondition: the growth is free."""
+        self.take(self.growth(job.request, before, after))
+
+    def begin_decoding(self, job: Job) -> None:
+        """Learn that from the next step on `job` grows by one token a step; `take` pays for all who do."""
+
+    def end_decoding(self, job: Job, tokens: int) -> None:
+        """Learn that `job` no longer does, with `tokens` in the cache."""
+
+    def release(self, job: Job, tokens: int) -> None:
+        """Give back all that `job` has with `tokens` in the cache."""
+        self.give_back(self.held(job.request, tokens))
+
+    def complete(self, job: Job, tokens: int) -> None:
+        """Learn that the last token of `job` has been delivered, with `tokens` in the cache."""
+
+    def forget(self, job: Job) -> None:
+        """Learn that `job` will not come back."""
 
     def take(self, blocks: int) -> None:
         """Take blocks out of the pool. Precondition: ``0 <= blocks <= free``."""
@@ -82,8 +146,12 @@ class KVCache(ABC):
             raise RunError(f"KV cache: cannot give back {blocks} blocks, {self.used} are in use")
         self.free += blocks
 
-    def check(self, held_blocks: int) -> None:
-        """Compare the pool with `held_blocks`, what its holders have when each one is asked."""
+    def check(self, holders: Iterable[tuple[Job, int]]) -> None:
+        """Compare the pool with a walk over its `holders`, each with its tokens in the cache."""
+        self.check_total(sum(self.held(job.request, tokens) for job, tokens in holders))
+
+    def check_total(self, held_blocks: int) -> None:
+        """Compare the pool with the number of blocks that are held."""
         if self.free + held_blocks != self.total:
             raise RunError(
                 f"KV cache: {self.free} free + {held_blocks} held blocks differ from the pool's {self.total}"

@@ -18,8 +18,10 @@ class ContiguousKVCache(KVCache):
 
     grows = False
 
-    def __init__(self, blocks: int, block_size: int, watermark: float = 0.0, reserve_tokens: int | None = None) -> None:
-        super().__init__(blocks, block_size, watermark)
+    def __init__(
+        self, blocks: int, block_size: int, watermark_blocks: int = 0, reserve_tokens: int | None = None
+    ) -> None:
+        super().__init__(blocks, block_size, watermark_blocks)
         self.reserve_tokens = reserve_tokens
 
     def held(self, request: Request, tokens: int) -> int:

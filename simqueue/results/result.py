@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simqueue.results import tables
+from simqueue.results.replicated import pooled_rows
+from simqueue.results.steadiness import STEADY, OfferedLoad, judged, too_light
 from simqueue.results.summary import ALL_CLASSES, Row, check_slo, summarize
+from simqueue.statistics.intervals import CONFIDENCE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +49,10 @@ class Result:
         Requests that arrive before it are left out of latency statistics, throughputs and goodput.
     warnings : iterable of str
         Lines about the scenario as a whole; those of the recordings are added by `Result` itself.
+    offered : mapping of str to OfferedLoad, optional
+        What each policy is asked for against what it can carry.
+    confidence : float
+        Nominal coverage of the intervals over replications.
 
     Raises
     ------
@@ -63,6 +70,8 @@ class Result:
         slo: Mapping[str, float] | None = None,
         warmup_s: float = 0.0,
         warnings: Iterable[str] = (),
+        offered: Mapping[str, OfferedLoad] | None = None,
+        confidence: float = CONFIDENCE,
     ) -> None:
         check_slo(slo)
         self.scenario = dict(scenario)
@@ -71,7 +80,9 @@ class Result:
         self.runs = tuple(runs)
         self.slo: dict[str, float] = dict(slo or {})
         self.warmup_s = warmup_s
+        self.confidence = confidence
         self._own_warnings = tuple(warnings)
+        self._offered = dict(offered or {})
 
     def __repr__(self) -> str:
         return f"Result(policies={list(self.policies)}, seed={self.seed}, version={self.version!r})"
@@ -93,11 +104,33 @@ class Result:
         made = [tables.steps_table(run.recording, run.policy, run.replication) for run in self.runs]
         return tables.stacked(made, tables.STEP_TYPES)
 
+    @property
+    def replicated(self) -> bool:
+        """Whether any policy ran more than once."""
+        return len(self.runs) > len(self.policies)
+
+    @cached_property
+    def replication_rows(self) -> tuple[Row, ...]:
+        """The summary of each replication by itself, as dicts of plain values, None where undefined."""
+        return self._rows(self.warmup_s)
+
     @cached_property
     def summary_rows(self) -> tuple[Row, ...]:
-        """The summary as dicts of plain values, None where undefined."""
-        made = (summarize(run.policy, run.replication, run.recording, self.slo, self.warmup_s) for run in self.runs)
-        return tuple(row for rows in made for row in rows)
+        """The summary as dicts of plain values, None where undefined; replications as means with intervals."""
+        return tuple(pooled_rows(self.replication_rows, self.confidence)) if self.replicated else self.replication_rows
+
+    @cached_property
+    def whole_run_rows(self) -> tuple[Row, ...]:
+        """The summary without a warm-up: every request of the run."""
+        if not self.warmup_s:
+            return self.summary_rows
+        rows = self._rows(0.0)
+        return tuple(pooled_rows(rows, self.confidence)) if self.replicated else rows
+
+    @cached_property
+    def replications(self) -> pd.DataFrame:
+        """One row a policy and replication, and one more a request class where there are any."""
+        return tables.summary_table(self.replication_rows)
 
     @cached_property
     def summary(self) -> pd.DataFrame:
@@ -108,12 +141,28 @@ class Result:
     def warnings(self) -> tuple[str, ...]:
         """One line each, without repetition: the scenario's, then those of each run."""
         found = list(self._own_warnings)
-        several = len(self.runs) > len(self.policies)
-        overall = [row for row in self.summary_rows if row["request_class"] == ALL_CLASSES]
+        overall = [row for row in self.replication_rows if row["request_class"] == ALL_CLASSES]
         for run, row in zip(self.runs, overall, strict=True):
-            where = f"{run.policy}, replication {run.replication}" if several else run.policy
+            where = f"{run.policy}, replication {run.replication}" if self.replicated else run.policy
             found += [f"{where}: {line}" for line in (*run.recording.warnings, *self._nothing_measured(row))]
-        return tuple(dict.fromkeys(found))
+        found += [f"{row['policy']}: {line}" for row in self.summary_rows for line in self._overload(row)]
+        light = too_light([run.recording for run in self.runs])
+        return tuple(dict.fromkeys([*found, *([light] if light else [])]))
+
+    def _rows(self, warmup_s: float) -> tuple[Row, ...]:
+        made: list[Row] = []
+        for run in self.runs:
+            rows = summarize(run.policy, run.replication, run.recording, self.slo, warmup_s)
+            made += judged(rows, run.recording, self._offered.get(run.policy, OfferedLoad()), warmup_s)
+        return tuple(made)
+
+    def _overload(self, row: Row) -> list[str]:
+        if row["request_class"] != ALL_CLASSES or not row["overloaded"]:
+            return []
+        load = row["load"]
+        asked = f"offered load {load:.2f} of its capacity" if isinstance(load, float) else "its queue grew throughout"
+        shown = "; there is no steady state to show" if row["window"] == STEADY else ""
+        return [f"overloaded, {asked}: latencies grow with the length of the run{shown}"]
 
     def plot_cdf(self, metric: str, ax: Axes | None = None) -> Axes:
         """Draw the distribution of a latency over finished requests, one line a policy.
@@ -136,6 +185,7 @@ class Result:
     def to_json(self, requests: bool = True, indent: int | None = None) -> str:
         """Return one strict JSON object: scenario, version, seed, summary, requests (if asked), warnings.
 
+        With replications there is `replications`, the summary of each, and with a warm-up `summary_whole_run`.
         What is undefined is null. Raises ValueError for a number that JSON does not know.
         """
         content: dict[str, Any] = {
@@ -144,6 +194,10 @@ class Result:
             "seed": self.seed,
             "summary": list(self.summary_rows),
         }
+        if self.replicated:
+            content["replications"] = list(self.replication_rows)
+        if self.warmup_s:
+            content["summary_whole_run"] = list(self.whole_run_rows)
         if requests:
             content["requests"] = tables.records(self.requests)
         content["warnings"] = list(self.warnings)

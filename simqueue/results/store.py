@@ -23,9 +23,10 @@ MARKER: Final = "simqueue-result.json"
 def save(result: Result, directory: Path, figures: bool = True) -> list[Path]:
     """Write `result` to `directory` and return the paths of its files.
 
-    Written are requests.parquet, steps.parquet, summary.csv, summary.json (the summary with scenario,
-    version, seed and warnings), scenario.json (resolved), and figures/ as PNG and SVG. A marker file (`MARKER`) lists
-    them. All is written to a temporary folder beside the target and renamed at the end. No file holds a date.
+    Written are requests.parquet, steps.parquet, summary.csv, replications.csv (where there are several), summary.json
+    (the summary with scenario, version, seed and warnings), scenario.json (resolved), and figures/ as PNG and SVG. A
+    marker file (`MARKER`) lists them. All is written to a temporary folder beside the target and renamed at the end.
+    No file holds a date.
 
     A missing or empty target is filled; an earlier result of this package is replaced.
 
@@ -89,6 +90,9 @@ def _write(result: Result, folder: Path, figures: bool) -> list[str]:
     _write_text(folder / "summary.json", result.to_json(requests=False, indent=2))
     _write_text(folder / "scenario.json", _json(result.scenario))
     names = ["requests.parquet", "steps.parquet", "summary.csv", "summary.json", "scenario.json"]
+    if result.replicated:
+        result.replications.to_csv(folder / "replications.csv", index=False, lineterminator="\n")
+        names.append("replications.csv")
     if figures:
         from simqueue.report import cdf  # noqa: PLC0415 -- seaborn is slow to load and not always wanted
 

@@ -27,7 +27,7 @@ _STATISTICS: Final = ("mean", "median", "p95", "p99")
 # Column names in order, with the pandas types that can hold "undefined" where a column needs it.
 SUMMARY_TYPES: Final[dict[str, str]] = {
     "policy": "string",
-    "replication": "int64",
+    "replication": "Int64",
     "request_class": "string",
     "duration_s": "float64",
     "n_requests": "int64",
@@ -55,6 +55,12 @@ SUMMARY_TYPES: Final[dict[str, str]] = {
     "recomputed_tokens": "int64",
     "gpu_busy_share": "float64",
     "idle_slot_share": "float64",
+    "load": "float64",
+    "binding": "string",
+    "overloaded": "boolean",
+    "window": "string",
+    "warmup_s": "float64",
+    "replications": "int64",
 }
 
 
@@ -94,7 +100,8 @@ def summarize(
     Returns
     -------
     list of dict
-        Each with the keys of `SUMMARY_TYPES`, in that order; None where a quantity is undefined.
+        Each with the keys of `SUMMARY_TYPES`, in that order; None where a quantity is undefined. What concerns the load
+        is filled in by `simqueue.results.steadiness.judged`.
 
     Raises
     ------
@@ -113,7 +120,7 @@ def summarize(
     run, window = _span(recording, everyone), _span(recording, measured)
     rows: list[Row] = []
     for name, inside in members:
-        row: Row = {"policy": policy, "replication": replication, "request_class": name}
+        row: Row = {"policy": policy, "replication": replication, "request_class": name, "replications": 1}
         row |= _counts(recording, inside) | _latencies(recording, found, inside & measured)
         row |= _rates(recording, found, inside & measured, window, slo)
         row["duration_s"] = run.duration_s if run else None

@@ -80,9 +80,11 @@ def steps_table(recording: Recording, policy: str, replication: int) -> pd.DataF
 
 
 def summary_table(rows: Iterable[Row]) -> pd.DataFrame:
-    """Return summary rows as a DataFrame with the columns and types of `SUMMARY_TYPES`."""
+    """Return summary rows as a DataFrame with the columns and types of `SUMMARY_TYPES`, then any intervals."""
     listed = list(rows)
-    return pd.DataFrame({name: _typed([row[name] for row in listed], kind) for name, kind in SUMMARY_TYPES.items()})
+    intervals = {name: "float64" for name in (listed[0] if listed else ()) if name.startswith("ci_")}
+    types = SUMMARY_TYPES | intervals
+    return pd.DataFrame({name: _typed([row[name] for row in listed], kind) for name, kind in types.items()})
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

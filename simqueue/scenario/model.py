@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, get_args, get_origin
+from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
@@ -14,12 +14,17 @@ from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.scenario.policies import PolicyEntry, PolicySettings
 from simqueue.scenario.problems import located
 from simqueue.scenario.yamlfile import KeyPath
-from simqueue.settings import Settings
+from simqueue.settings import Settings, nearest
 from simqueue.steptime import StepTimeSettings
 from simqueue.workload.settings import WorkloadSettings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
+PRECISION_METRICS = (
+    *(f"{s}_{m}_ms" for m in ("ttft", "tpot", "itl", "e2el") for s in ("mean", "median", "p95", "p99")),
+    *("mean_queue_ms", "request_throughput", "output_throughput", "total_token_throughput", "request_goodput"),
+)
+"""Columns of the summary that replications may be made precise for."""
 _POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 Found = tuple[KeyPath, str, Any]
 
@@ -32,6 +37,19 @@ class SloSettings(Settings):
         None, gt=0, description="time per output token after the first", json_schema_extra={"unit": "ms"}
     )
     e2el_ms: float | None = Field(None, gt=0, description="end-to-end latency", json_schema_extra={"unit": "ms"})
+
+
+Warmup = Annotated[float, Field(ge=0)]
+
+
+class PrecisionSettings(Settings):
+    """How well a mean is to be known for every policy before no more replications are made."""
+
+    metric: str = Field("mean_ttft_ms", description="column of the summary")
+    relative: float = Field(0.05, gt=0, lt=1, description="largest half-width of the confidence interval over the mean")
+    confidence: float = Field(0.95, gt=0, lt=1, description="nominal coverage of that interval")
+    min_replications: int = Field(5, ge=2, description="replications made in any case")
+    max_replications: int = Field(200, ge=2, le=10_000, description="replications after which it ends in any case")
 
 
 class Scenario(Settings):
@@ -66,11 +84,21 @@ class Scenario(Settings):
         description="when the run ends; null: when the last request has left",
         json_schema_extra={"unit": "s"},
     )
-    warmup_s: float = Field(
+    warmup_s: Warmup | Literal["auto"] = Field(
         0.0,
-        ge=0,
-        description="requests that arrive before this time are left out of the summary",
+        description="requests that arrive before this time are left out of the summary's latencies and rates; auto: "
+        "found by MSER-5 on TTFT averaged over replications",
         json_schema_extra={"unit": "s"},
+    )
+    replications: int = Field(
+        1,
+        ge=1,
+        le=10_000,
+        description="independent runs of every policy, each with traffic of its own that all policies share; from 2 on "
+        "the summary has confidence intervals",
+    )
+    precision: PrecisionSettings | None = Field(
+        None, description="replicate until a mean is known well enough, instead of a fixed number of times"
     )
     max_model_len: int | None = Field(
         None,
@@ -149,13 +177,16 @@ class Scenario(Settings):
             return handler(data)
         given = plain(data)
         scenario = handler(_with_merged_caches(given))
-        if not isinstance(data, cls):
-            scenario._given = given
+        scenario._given = given
         return scenario
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        found = list(dict.fromkeys([*self._bad_names(), *self._bad_times(), *self._missing_hardware()]))
+        found = list(
+            dict.fromkeys(
+                [*self._bad_names(), *self._bad_times(), *self._bad_replications(), *self._missing_hardware()]
+            )
+        )
         if found:
             raise located(found)
         return self
@@ -172,7 +203,7 @@ class Scenario(Settings):
                 )
 
     def _bad_times(self) -> Iterator[Found]:
-        if self.horizon_s is not None and self.warmup_s >= self.horizon_s:
+        if self.horizon_s is not None and self.warmup_s != "auto" and self.warmup_s >= self.horizon_s:
             yield ("warmup_s",), f"must be less than horizon_s, which is {self.horizon_s:g}", self.warmup_s
         if self.clock_resolution_s is not None:
             ticks = 1 / self.clock_resolution_s
@@ -182,6 +213,20 @@ class Scenario(Settings):
                     "must be one second divided by a whole number, such as 1e-6",
                     self.clock_resolution_s,
                 )
+
+    def _bad_replications(self) -> Iterator[Found]:
+        if self.precision is None:
+            return
+        if self.replications != 1:
+            yield ("replications",), "does not go with precision, which decides how many there are", self.replications
+        if self.precision.min_replications > self.precision.max_replications:
+            text = f"must be at most max_replications, which is {self.precision.max_replications}"
+            yield ("precision", "min_replications"), text, self.precision.min_replications
+        if self.precision.metric not in PRECISION_METRICS:
+            guess = nearest(self.precision.metric, list(PRECISION_METRICS))
+            hint = f"did you mean '{guess}'? " if guess else ""
+            text = f"{hint}known: {', '.join(PRECISION_METRICS)}"
+            yield ("precision", "metric"), text, self.precision.metric
 
     def _missing_hardware(self) -> Iterator[Found]:
         """What cannot be computed because the model or the GPU is not named."""

@@ -120,15 +120,20 @@ def _changed(data: Any, path: KeyPath, value: str | int | None) -> Any:
 def _grouped(found: Iterable[Problem]) -> Iterator[list[Problem]]:
     """Yield the problems of one place together, without those that only follow from another."""
     problems = list(found)
-    guessed = {problem.guess for problem in problems if problem.guess}
+    guessed = [problem.guess for problem in problems if problem.guess]
     groups: dict[KeyPath, list[Problem]] = {}
     for problem in problems:
-        if problem.path in guessed and not problem.unknown:
+        if not problem.unknown and any(_is_about(problem, guess) for guess in guessed):
             continue  # the misspelt key is reported already
         if problem.wrong_type and any(_is_below(other.path, problem.path) for other in problems):
             continue  # another branch of the choice takes this kind of value, and says what is wrong inside
         groups.setdefault(problem.path, []).append(problem)
     yield from groups.values()
+
+
+def _is_about(problem: Problem, key: KeyPath) -> bool:
+    """Whether a problem is that of a key, or one of the mapping around it that names the key."""
+    return problem.path == key or (problem.path == key[:-1] and str(key[-1]) in problem.text)
 
 
 def _is_below(path: KeyPath, above: KeyPath) -> bool:

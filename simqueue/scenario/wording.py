@@ -20,12 +20,13 @@ NO_TAG = "\0missing"
 """Stands in for a missing key that tells which kind of thing is meant, so that the kinds can be listed."""
 
 _NOT_BUILT = (
-    *("engine", "precision", "replicas", "replications", "router", "max_queued_requests"),
+    *("engine", "replicas", "router", "max_queued_requests"),
     *("sessions", "timeout_s", "users", "workloads", "prompt", "output_stream"),
     *("prefix_caching", "swap_bytes_per_s"),
 )
 """Keys that people may know from the plans of this project, and that this version does not have."""
 
+_LONGEST_SHOWN = 60
 _WRONG_TYPE = {
     "int_type": "a whole number",
     "float_type": "a number",
@@ -137,7 +138,8 @@ def show(value: Any) -> str | None:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
-    return repr(value)
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
 
 
 def _has(place: Any, step: str | int) -> bool:
@@ -169,7 +171,10 @@ def _wrong_tag(path: KeyPath, details: ErrorDetails, data: Any) -> Problem:
     path = (*path, _tag_key(details))
     value, expected = look_up(data, path)[1], str(details["ctx"]["expected_tags"])
     if value == NO_TAG:
-        return Problem(path, text=f"this key is missing; it must be {_choice(None, expected)}")
+        others = [key for key in look_up(data, path[:-1])[1] if key != path[-1]]
+        near = nearest(str(path[-1]), others)
+        meant = f" (is '{near}' meant for it?)" if near else ""
+        return Problem(path, text=f"this key is missing{meant}; it must be {_choice(None, expected)}")
     return Problem(path, must=_choice(value, expected))
 
 

@@ -3,7 +3,8 @@
 from simqueue.schedulers.base import Later, Plan, Policy
 from simqueue.schedulers.chunked import Chunked
 from simqueue.schedulers.continuous import Continuous
-from simqueue.schedulers.iteration import Draft, IterationPolicy, IterationSettings
+from simqueue.schedulers.draft import Draft
+from simqueue.schedulers.iteration import IterationPolicy, IterationSettings
 from simqueue.schedulers.registry import SCHEDULERS, scheduler
 from simqueue.schedulers.static import Static
 

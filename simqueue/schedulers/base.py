@@ -35,6 +35,8 @@ class Plan:
         Requests that hold a seat and that queue, when the step is planned.
     work : Batch
         What of `batch` serves somebody: without padding and idle slots.
+    blocks_used : int
+        Blocks in use once the step is planned.
     admitted : list of (Job, cached tokens)
     preempted : list of Job
         In order of preemption.
@@ -44,6 +46,10 @@ class Plan:
         Their last token comes with what has been taken of this plan; `take` adds to it.
     finishing : list of Job
         They leave when what has been taken is committed; the same list as `ended` where seats are given back at once.
+    left_out : list of Job
+        Decoding requests that get nothing in this step.
+    members : list of (Job, tokens)
+        Who runs, in the order of scheduling; filled in only for an observer.
     """
 
     batch: Batch
@@ -52,11 +58,14 @@ class Plan:
     running: int
     waiting: int
     work: Batch
+    blocks_used: int
     admitted: list[tuple[Job, int]] = field(default_factory=list)
     preempted: list[Job] = field(default_factory=list)
     first: list[Job] = field(default_factory=list)
     ended: list[Job] = field(default_factory=list)
     finishing: list[Job] = field(default_factory=list)
+    left_out: list[Job] = field(default_factory=list)
+    members: list[tuple[Job, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +84,10 @@ class Policy(ABC):
     """One line for ``simqueue list policies``."""
     pads: ClassVar[bool] = False
     """Whether `Plan.batch` holds padded rows, so that idle slots are worth reporting."""
+    depth: int = 1
+    """Steps in flight at one time: 1, or 2 if the next step is planned while one runs."""
+    observed: bool = False
+    """Whether `Plan.members` is filled in (for conformance and debugging)."""
 
     kv: KVCache
 
@@ -96,9 +109,9 @@ class Policy(ABC):
 
     @abstractmethod
     def plan(self, now_s: float) -> Plan | Later | None:
-        """Decide the next step and take what it needs; None: nothing can run until something is added.
+        """Decide the next step and take what it needs; None: nothing can run until something is added or committed.
 
-        Precondition: what was planned before has been committed.
+        Precondition: at most ``depth - 1`` plans are not committed, and all repeats of theirs that run are taken.
         """
 
     @abstractmethod
@@ -118,7 +131,7 @@ class Policy(ABC):
 
     @abstractmethod
     def members(self) -> list[Job]:
-        """Return the requests that hold a seat, in order of admission (for checks and conformance only)."""
+        """Return the requests that hold a seat, in order of admission (for checks only)."""
 
     @abstractmethod
     def check(self) -> None:

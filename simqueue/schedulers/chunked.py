@@ -10,7 +10,8 @@ from pydantic_core import PydanticCustomError
 from simqueue.kvcache.base import KVCache
 from simqueue.request import Job
 from simqueue.schedulers.door import Door
-from simqueue.schedulers.iteration import Draft, IterationPolicy, IterationSettings
+from simqueue.schedulers.draft import Draft
+from simqueue.schedulers.iteration import IterationPolicy, IterationSettings
 from simqueue.schedulers.registry import scheduler
 
 

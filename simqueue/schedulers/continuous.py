@@ -11,7 +11,8 @@ from simqueue.request import Job
 from simqueue.schedulers.base import Plan
 from simqueue.schedulers.chunked import BudgetSettings
 from simqueue.schedulers.door import Door
-from simqueue.schedulers.iteration import Draft, IterationPolicy
+from simqueue.schedulers.draft import Draft
+from simqueue.schedulers.iteration import IterationPolicy
 from simqueue.schedulers.registry import scheduler
 
 
@@ -45,7 +46,7 @@ class Continuous(IterationPolicy):
         """Mixed: decodes, then newcomers. Separate: newcomers alone if there are any, else decodes."""
         if not self._separate:
             return super().plan(now_s)
-        draft = Draft(self._step_tokens)
+        draft = self.new_draft()
         self.admit(draft)
         if not draft.admitted:
             self.run_decodes(draft)

@@ -30,6 +30,8 @@ class DecodeClock:
     def __init__(self, block_size: int, *, grows: bool) -> None:
         self.steps = 0
         self.seqs = 0
+        self.latest_place = -1
+        """At least the rank by admission of everybody who decodes."""
         self._base_sum = 0
         self._block_size = block_size
         self._grows = grows
@@ -85,6 +87,7 @@ class DecodeClock:
         job.decoding = True
         job.base = job.known_tokens - self.steps
         job.last_step = self.steps + job.last_known_tokens - job.known_tokens
+        self.latest_place = max(self.latest_place, job.place)
         heappush(self._last_steps, (job.last_step, job.place, job))
         self._count(job, 1)
 
@@ -96,6 +99,7 @@ class DecodeClock:
         job.computed_tokens = job.known_tokens - 1
         if not self.seqs:
             self._last_steps.clear()
+            self.latest_place = -1
 
     def step(self, n: int = 1) -> list[Job]:
         """Make one token for everybody, `n` times; return those that made their last one, by admission.

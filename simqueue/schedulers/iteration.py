@@ -9,25 +9,26 @@ request may get now) and, if it differs, about `plan` (who comes first). One ste
 3. newcomers from the head of the queue, if nobody was preempted: seats, budget and blocks must be there, and the
    first that does not fit ends admission for the step.
 
-Preemption is by recompute: the victim's blocks are freed, its tokens are kept and its whole context is prefilled again.
-The oldest running request is only ever preempted when it is alone, and alone it fits; so there is no livelock.
+Preemption is by recompute: the victim's blocks are freed, its tokens are kept and its whole context is prefilled
+again. The oldest running request is only ever preempted when it is alone, and alone it fits; so there is no livelock.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 
 from pydantic import Field
 
 from simqueue.errors import RunError
-from simqueue.kvcache.base import KVCache
+from simqueue.kvcache.base import NO_HIT, Hit, KVCache
+from simqueue.kvcache.prefix import PrefixKVCache
 from simqueue.request import Job, Request
 from simqueue.schedulers.base import Plan, Policy
 from simqueue.schedulers.decoding import DecodeClock
 from simqueue.schedulers.door import Door
-from simqueue.schedulers.waiting import Order, waiting_queue
+from simqueue.schedulers.draft import Draft
+from simqueue.schedulers.waiting import Order, WaitingQueue, waiting_queue
 from simqueue.settings import Settings
 from simqueue.steptime.base import Batch
 
@@ -36,26 +37,9 @@ class IterationSettings(Settings):
     """Keys that every iteration-level policy has."""
 
     max_num_seqs: int = Field(
-        256,
-        ge=1,
-        description="seats: requests that may run at one time",
-        json_schema_extra={"unit": "requests"},
+        256, ge=1, description="seats: requests that may run at one time", json_schema_extra={"unit": "requests"}
     )
     order: Order = Field("fcfs", description="which waiting request is admitted next; ties by arrival")
-
-
-@dataclass(slots=True)
-class Draft:
-    """A step being put together."""
-
-    budget: int
-    decodes: bool = False
-    pieces: list[tuple[int, int]] = field(default_factory=list)
-    tail_decodes: int = 0
-    tail_context: int = 0
-    first: list[Job] = field(default_factory=list)
-    admitted: list[tuple[Job, int]] = field(default_factory=list)
-    preempted: list[Job] = field(default_factory=list)
 
 
 class IterationPolicy(Policy):
@@ -70,14 +54,21 @@ class IterationPolicy(Policy):
     """
 
     def __init__(self, settings: IterationSettings, kv: KVCache, door: Door) -> None:
+        self._start(kv, door, settings.max_num_seqs, waiting_queue(settings.order))
+
+    def _start(self, kv: KVCache, door: Door, max_num_seqs: int, waiting: WaitingQueue) -> None:
         self.kv = kv
         self.door = door
-        self.max_num_seqs = settings.max_num_seqs
-        self.waiting = waiting_queue(settings.order)
+        self.max_num_seqs = max_num_seqs
+        self.waiting = waiting
         self.clock = DecodeClock(kv.block_size, grows=kv.grows)
         self.running: dict[Job, None] = {}
         self.prefilling: dict[Job, None] = {}
+        self.ended: dict[Job, None] = {}
         self._places = 0
+        self._step_number = 0
+        if isinstance(kv, PrefixKVCache):
+            kv.follow(lambda: self._step_number)
 
     @abstractmethod
     def chunk(self, job: Job, draft: Draft) -> int:
@@ -101,12 +92,22 @@ class IterationPolicy(Policy):
 
     def add(self, job: Job) -> bool:
         """Queue `job`; behind a full house or somebody blocked it changes nothing."""
+        job.output_tokens = self.door.output_tokens(job.request)
         self.waiting.push(job)
         return self.waiting.head is job and len(self.running) < self.max_num_seqs
 
+    def cancel(self, job: Job) -> bool:
+        """Let `job` go: out of the queue, or out of its seat with all its blocks."""
+        if job in self.running:
+            self.kv.release(job, self._vacate(job))
+        else:
+            self.waiting.remove(job)
+        self.kv.forget(job)
+        return True
+
     def plan(self, now_s: float) -> Plan | None:
         """Decide the next step: decodes, then unfinished prefills, then newcomers."""
-        draft = Draft(self.step_tokens)
+        draft = self.new_draft()
         self.run_decodes(draft)
         self.run_prefills(draft)
         if not draft.preempted:
@@ -117,15 +118,28 @@ class IterationPolicy(Policy):
         """Take blocks and move the decode clock for `n` more repeats."""
         if n:
             self.kv.take(self.clock.demand(n))
-            plan.ended.extend(self.clock.step(n))
+            ended = self.clock.step(n)
+            self._step_number = self.clock.steps
+            self._note_ended(ended)
+            plan.ended.extend(ended)
 
     def commit(self, plan: Plan) -> None:
         """Give back seats and blocks of those that have made their last token."""
         for job in plan.finishing:
-            del self.running[job]
-            self.kv.give_back(self.kv.held(job.request, job.known_tokens - 1))
+            if job in self.ended:
+                tokens = self._vacate(job)
+                self.kv.complete(job, tokens)
+                self.kv.release(job, tokens)
+            else:
+                self.waiting.remove(job)
+            self.kv.forget(job)
 
     # -- building a step -----------------------------------------------------------------------------------------
+
+    def new_draft(self) -> Draft:
+        """Begin a step."""
+        self._step_number = self.clock.steps + 1
+        return Draft(self.step_tokens)
 
     def run_decodes(self, draft: Draft) -> None:
         """Give every decoding request its token, preempting the latest admitted where blocks are short."""
@@ -147,40 +161,64 @@ class IterationPolicy(Policy):
             new = self.chunk(job, draft)
             if new <= 0:
                 break
-            need = self.kv.growth(job.request, job.computed_tokens, job.computed_tokens + new)
+            before = job.computed_tokens
+            need = self.kv.growth(job.request, before, before + new)
             if self._make_room(job, need, draft):
-                self._feed(job, new, draft)
+                self.kv.extend(job, before, before + new)
+                self.feed(job, new, draft)
 
     def admit(self, draft: Draft) -> None:
         """Seat newcomers from the head of the queue until one does not fit."""
         while self.waiting and len(self.running) < self.max_num_seqs and draft.budget > 0:
-            job = self.waiting.head
-            new = self.chunk(job, draft)
-            if new <= 0:
+            if not self.admit_one(self.waiting.head, draft):
                 break
-            need = self.kv.growth(job.request, 0, new)
-            if not self.kv.can_admit(need, others_run=bool(self.running)):
-                break
-            self.waiting.pop()
-            self.kv.take(need)
-            job.place = self._places
-            self._places += 1
-            self.running[job] = None
-            self.prefilling[job] = None
-            draft.admitted.append((job, 0))
-            self._feed(job, new, draft)
+
+    def admit_one(self, job: Job, draft: Draft) -> bool:
+        """Seat the head of the queue if it fits."""
+        hit = self.kv.lookup(job) if self.kv.shares else NO_HIT
+        job.computed_tokens = hit.tokens
+        new = self.chunk(job, draft)
+        if new <= 0 or not self.fits(job, hit, new):
+            job.computed_tokens = 0
+            draft.head_may_grow = hit.may_grow
+            return False
+        self.waiting.pop()
+        job.place = self._places
+        self._places += 1
+        self.kv.admit(job, hit, hit.tokens + new)
+        self.running[job] = None
+        self.prefilling[job] = None
+        draft.admitted.append((job, hit.tokens))
+        self.feed(job, new, draft)
+        return True
+
+    def fits(self, job: Job, hit: Hit, new: int) -> bool:
+        """Return whether the blocks are there for a newcomer's first `new` tokens beside what is cached."""
+        return self.kv.can_admit(job, hit, hit.tokens + new, others_run=bool(self.running))
+
+    def feed(self, job: Job, new: int, draft: Draft) -> None:
+        """Give `new` prompt tokens to `job`; its blocks have been taken."""
+        draft.feed(job, new)
+        if not job.rest_tokens:
+            del self.prefilling[job]
 
     def seal(self, draft: Draft) -> Plan | None:
         """Turn the draft into a plan and move the counters past its first step."""
-        ticking = self.clock.seqs if draft.decodes else 0
+        clock = self.clock
+        for job in draft.left_out:
+            self._stop_decoding(job)
+        ticking = clock.seqs if draft.decodes else 0
         decodes = ticking + draft.tail_decodes
         if not (decodes or draft.pieces or draft.preempted):
             return None
-        context = (self.clock.context_tokens if ticking else 0) + draft.tail_context
+        context = (clock.context_tokens if ticking else 0) + draft.tail_context
         batch = Batch(decodes, decodes, context, tuple(draft.pieces), ticking + len(draft.first))
         running, waiting = len(self.running), len(self.waiting)
-        ended = self.clock.step() if ticking else []
-        self._start_decoding(draft.first, ended)
+        members = self._members(draft) if self.observed else []
+        ended = clock.step() if ticking or not clock.seqs else []
+        blocked_by_leavers = bool(self.ended and waiting)
+        self._note_ended(ended)
+        self._start_decoding(draft, ended)
         plan = Plan(
             batch=batch,
             repeat=1,
@@ -188,39 +226,47 @@ class IterationPolicy(Policy):
             running=running,
             waiting=waiting,
             work=batch,
+            blocks_used=self.kv.used,
             admitted=draft.admitted,
             preempted=draft.preempted,
             first=draft.first,
             ended=ended,
             finishing=ended,
+            left_out=draft.left_out,
+            members=members,
         )
-        if decodes and not (draft.first or draft.pieces or draft.preempted or ended or self.prefilling):
-            limit = self.clock.steps_to_first_end()
-            plan.repeat = 1 + self.clock.carried(self.kv.free, limit)
+        changes = draft.fed or draft.preempted or draft.left_out or ended or self.prefilling
+        if ticking and not (changes or draft.head_may_grow or blocked_by_leavers):
+            plan.repeat = 1 + clock.carried(self.kv.free, clock.steps_to_first_end())
         return plan
 
-    def preempt(self, victim: Job, draft: Draft, *, granted: bool) -> None:
+    def preempt(self, victim: Job, draft: Draft, *, granted: int) -> None:
         """Take everything from `victim` and put it back into the queue.
 
         Parameters
         ----------
-        granted : bool
-            Whether it is a decode that already got its token (and block) in this step; it leaves the step again.
+        granted : int
+            1 if it is a decode that already got its token (and block) in this step; it leaves the step again.
         """
-        if victim.decoding:
-            self.clock.leave(victim)
-            held_tokens = victim.computed_tokens + granted
-            draft.budget += granted
-        else:
-            del self.prefilling[victim]
-            held_tokens = victim.computed_tokens
-        self.kv.give_back(self.kv.held(victim.request, held_tokens))
-        victim.recomputed_tokens += victim.computed_tokens
+        computed = self._vacate(victim, granted)
+        draft.budget += granted
+        self.kv.release(victim, computed + granted)
+        victim.recomputed_tokens += computed
         victim.computed_tokens = 0
         victim.preemptions += 1
-        del self.running[victim]
         self.waiting.put_back(victim)
         draft.preempted.append(victim)
+
+    def _vacate(self, job: Job, granted: int = 0) -> int:
+        """Free the seat of `job`; return its tokens in the cache, without one that was granted in this step."""
+        del self.running[job]
+        if job.decoding:
+            self._stop_decoding(job, granted)
+        elif job in self.prefilling:
+            del self.prefilling[job]
+        else:
+            del self.ended[job]
+        return job.computed_tokens
 
     def _walk_decodes(self, draft: Draft) -> None:
         for job in [job for job in self.running if job.decoding]:
@@ -229,7 +275,7 @@ class IterationPolicy(Policy):
             need = self.clock.needs_block(job)
             while need > self.kv.free:
                 victim = next(reversed(self.running))
-                self.preempt(victim, draft, granted=False)
+                self.preempt(victim, draft, granted=0)
                 if victim is job:
                     return
             self.kv.take(need)
@@ -237,40 +283,45 @@ class IterationPolicy(Policy):
     def _make_room(self, job: Job, need: int, draft: Draft) -> bool:
         while need > self.kv.free:
             victim = next(reversed(self.running))
-            self.preempt(victim, draft, granted=victim.decoding)
+            self.preempt(victim, draft, granted=int(victim.decoding))
             if victim is job:
                 return False
-        self.kv.take(need)
         return True
 
-    def _feed(self, job: Job, new: int, draft: Draft) -> None:
-        draft.budget -= new
-        if new == 1 and job.known_tokens > job.request.prompt_tokens:
-            draft.tail_decodes += 1
-            draft.tail_context += job.computed_tokens + 1
-        else:
-            draft.pieces.append((job.computed_tokens, new))
-        job.computed_tokens += new
-        if not job.rest_tokens:
-            del self.prefilling[job]
-            draft.first.append(job)
-
-    def _start_decoding(self, first: list[Job], ended: list[Job]) -> None:
-        for job in first:
+    def _start_decoding(self, draft: Draft, ended: list[Job]) -> None:
+        for job in draft.left_out:
+            self.clock.join(job)
+            self.kv.begin_decoding(job)
+        for job in draft.first:
             job.known_tokens += 1
             if job.known_tokens == job.last_known_tokens:
                 ended.append(job)
+                self.ended[job] = None
             else:
                 self.clock.join(job)
-        if first and len(ended) > 1:
+                self.kv.begin_decoding(job)
+        if draft.first and len(ended) > 1:
             ended.sort(key=lambda job: job.place)
+
+    def _stop_decoding(self, job: Job, granted: int = 0) -> None:
+        self.clock.leave(job)
+        self.kv.end_decoding(job, job.computed_tokens + granted)
+
+    def _note_ended(self, ended: list[Job]) -> None:
+        for job in ended:
+            self.ended[job] = None
+            self.kv.end_decoding(job, job.computed_tokens)
+
+    def _members(self, draft: Draft) -> list[tuple[Job, int]]:
+        decoding = [(job, 1) for job in self.running if job.decoding] if draft.decodes else []
+        return sorted(decoding + draft.fed, key=lambda member: member[0].place)
+
+    # -- checks --------------------------------------------------------------------------------------------------
 
     def state(self) -> Hashable:
         """Return all that decides the further course, if nobody arrives and no token is made."""
         running = tuple((job.index, job.known_tokens, job.computed_tokens) for job in self.running)
         return running, self.waiting.snapshot()
-
-    # -- checks --------------------------------------------------------------------------------------------------
 
     def members(self) -> list[Job]:
         """Return who holds a seat, in order of admission."""
@@ -282,10 +333,9 @@ class IterationPolicy(Policy):
         self.clock.check(decoding)
         if len(self.running) > self.max_num_seqs:
             raise RunError(f"{len(self.running)} requests run on {self.max_num_seqs} seats")
-        if len(decoding) + len(self.prefilling) != len(self.running):
-            raise RunError(
-                f"{len(self.running)} requests run, {len(decoding)} decode and {len(self.prefilling)} prefill"
-            )
-        held = sum(self.kv.held(job.request, self.clock.tokens(job) - 1) for job in decoding)
-        held += sum(self.kv.held(job.request, job.computed_tokens) for job in self.prefilling)
-        self.kv.check(held)
+        parts = len(decoding), len(self.prefilling), len(self.ended)
+        if sum(parts) != len(self.running):
+            raise RunError(f"{len(self.running)} requests run; {parts} decode, prefill and have ended")
+        self.kv.check(
+            (job, self.clock.tokens(job) - 1 if job.decoding else job.computed_tokens) for job in self.running
+        )

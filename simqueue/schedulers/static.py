@@ -170,6 +170,7 @@ class Static(Policy):
             running=rows,
             waiting=len(self.waiting),
             work=Batch(prefill=tuple((0, job.request.prompt_tokens) for job in wave.jobs), sampled_rows=rows),
+            blocks_used=self.kv.used,
             admitted=[(job, 0) for job in wave.jobs],
             first=list(wave.jobs),
         )
@@ -185,6 +186,7 @@ class Static(Policy):
             running=rows if self.settings.release == "wave_end" else alive,
             waiting=len(self.waiting),
             work=Batch(alive, alive, wave.open_prompt_tokens + alive * wave.made, sampled_rows=alive),
+            blocks_used=self.kv.used,
         )
         self._step(wave, plan, 1)
         return plan
@@ -210,7 +212,7 @@ class Static(Policy):
     def check(self) -> None:
         """Compare pool and sums with a walk over the wave."""
         wave = self.wave
-        self.kv.check(wave.blocks if wave else 0)
+        self.kv.check_total(wave.blocks if wave else 0)
         if wave is None:
             return
         still_open = [job for job in wave.jobs if job.request.output_tokens > wave.made]

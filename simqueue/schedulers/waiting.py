@@ -6,8 +6,8 @@ import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from heapq import heappop, heappush
-from typing import Literal
+from heapq import heapify, heappop, heappush
+from typing import Any, Literal
 
 from simqueue.request import Job
 
@@ -37,6 +37,10 @@ class WaitingQueue(ABC):
     @abstractmethod
     def put_back(self, job: Job) -> None:
         """Let a preempted `job` wait again, ahead of its equals."""
+
+    @abstractmethod
+    def remove(self, job: Job) -> None:
+        """Take `job` out, wherever it is. Precondition: it waits."""
 
     @abstractmethod
     def pop(self) -> Job:
@@ -69,6 +73,10 @@ class FirstComeFirstServed(WaitingQueue):
         """Insert at the front."""
         self._jobs.appendleft(job)
 
+    def remove(self, job: Job) -> None:
+        """Take `job` out; costs a walk over the queue."""
+        self._jobs.remove(job)
+
     def pop(self) -> Job:
         """Take the one at the front."""
         return self._jobs.popleft()
@@ -77,9 +85,9 @@ class FirstComeFirstServed(WaitingQueue):
 class ByKey(WaitingQueue):
     """Smallest key first; ties by arrival. A preempted request returns to where its key puts it."""
 
-    def __init__(self, key: Callable[[Job], float]) -> None:
+    def __init__(self, key: Callable[[Job], Any]) -> None:
         self._key = key
-        self._heap: list[tuple[float, int, Job]] = []
+        self._heap: list[tuple[Any, int, Job]] = []
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -98,6 +106,11 @@ class ByKey(WaitingQueue):
         heappush(self._heap, (self._key(job), job.index, job))
 
     put_back = push
+
+    def remove(self, job: Job) -> None:
+        """Take `job` out; costs a walk over the queue."""
+        self._heap = [entry for entry in self._heap if entry[-1] is not job]
+        heapify(self._heap)
 
     def pop(self) -> Job:
         """Take the one with the smallest key."""

@@ -72,7 +72,7 @@ def _clock_goes_forward(recording: Recording) -> None:
 
 def _tokens_are_conserved(recording: Recording) -> None:
     requests = recording.requests
-    emitted, asked = requests["tokens_emitted"], requests["output_tokens"]
+    emitted, asked = requests["tokens_emitted"], requests["due_tokens"]
     finished = requests["status"] == Status.FINISHED.value
     if (emitted[finished] != asked[finished]).any():
         _fail("finished requests have all tokens", int(emitted[finished].sum()), int(asked[finished].sum()))

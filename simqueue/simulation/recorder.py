@@ -43,6 +43,7 @@ class Recorder:
             arrival_s="d",
             prompt_tokens="q",
             output_tokens="q",
+            due_tokens="q",
             status="o",
             reject_reason="o",
             replica="q",
@@ -72,7 +73,7 @@ class Recorder:
     def finished(self, job: Job, now_s: float) -> None:
         """Log that `job` leaves with its whole answer; tokens not delivered before are delivered now."""
         self.tokens.left(job)
-        missing = job.request.output_tokens - job.tokens_emitted
+        missing = job.output_tokens - job.tokens_emitted
         if missing:
             self.tokens.burst(job, missing, now_s)
         self._leave(job, now_s, Status.FINISHED)
@@ -86,16 +87,22 @@ class Recorder:
     # -- steps ---------------------------------------------------------------------------------------------------
 
     def planned(self, plan: Plan, now_s: float) -> None:
-        """Log what planning changed at once: admissions and preemptions."""
-        for job in plan.preempted:
-            self.tokens.left(job)
+        """Log the admissions of a plan."""
         for job, cached in plan.admitted:
             if job.first_scheduled_s is None:
                 job.first_scheduled_s = now_s
                 job.cached_tokens = cached
 
+    def lost(self, plan: Plan) -> None:
+        """Log who got nothing by a plan: preempted or left out."""
+        for job in plan.preempted:
+            self.tokens.left(job)
+        for job in plan.left_out:
+            self.tokens.left(job)
+
     def ran(self, plan: Plan, start_s: float, ends_s: Sequence[float]) -> None:
         """Log the tokens of steps that ended."""
+        self.lost(plan)
         if plan.ticking:
             self.tokens.ticked(plan.ticking, start_s, ends_s)
         if self._counts_slots:
@@ -110,6 +117,8 @@ class Recorder:
             self.tokens.joined(job, end_s)
         for job in plan.ended:
             self.tokens.left(job)
+        for job in plan.left_out:
+            self.tokens.resumed(job)
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -152,6 +161,7 @@ class Recorder:
                 request.arrival_s,
                 request.prompt_tokens,
                 request.output_tokens,
+                job.output_tokens,
                 status.value,
                 reason,
                 replica,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +11,10 @@ import simpy
 from simpy.events import Event
 
 from simqueue.request import Job
-from simqueue.schedulers.base import Later, Plan, Policy
+from simqueue.schedulers.base import Plan, Policy
 from simqueue.simulation import clock
 from simqueue.simulation.clock import Order
+from simqueue.simulation.flight import Flight, RowPart
 from simqueue.simulation.recorder import Recorder
 from simqueue.steptime.base import StepTime
 
@@ -42,22 +43,8 @@ class RunOptions:
     ticks_per_s: int | None = None
 
 
-class Fold:
-    """Steps under way: `n` equal ones in a row, as one event that can be moved forward."""
-
-    __slots__ = ("ends_s", "event", "n", "start_s", "waiting")
-
-    def __init__(self, start_s: float, ends_s: list[float]) -> None:
-        self.start_s = start_s
-        self.ends_s = ends_s
-        self.n = len(ends_s)
-        self.event: Event | None = None
-        self.waiting: list[tuple[int, int]] = []
-        """(first step of the fold that sees it, requests waiting then), where the queue grew under way."""
-
-    def step_at(self, now_s: float) -> int:
-        """Return the index of the step that is under way at `now_s`, or ends just then."""
-        return bisect_left(self.ends_s, now_s, 0, self.n)
+Observer = Callable[[Plan, float, float, float], None]
+"""Called when a step is committed: the plan, when it was planned, started and ended."""
 
 
 class Replica:
@@ -88,20 +75,30 @@ class Replica:
         self._recorder = recorder
         self._options = options
         self._on_finish = on_finish
-        self._fold: Fold | None = None
+        self._next: Plan | None = None
+        self._next_waiting: list[tuple[int, int]] = []
+        self._flight: Flight | None = None
         self._idle: Event | None = None
-        self._wake_s = float("inf")
+        self._wake_s = NEVER_S
         self._states: set[Hashable] = set()
         env.process(self._schedule())
 
     def submit(self, job: Job) -> None:
         """Take in a request that has arrived now."""
-        changes = self.policy.add(job)
+        self._told(changes=self.policy.add(job))
+
+    def _told(self, *, changes: bool) -> None:
+        """React to something told to the policy; `changes`: whether it may change a repeated plan."""
         self._states.clear()
         if self._idle is not None:
             self._wake_at(self.env.now)
-        elif self._fold is not None:
-            self._told(self._fold, changes)
+        elif self._next is not None:
+            # planned, but not started: its repeats are planned when it starts, or later
+            if changes:
+                self._next.repeat = 1
+            self._next_waiting.append((1, self.policy.waiting_count))
+        elif self._flight is not None:
+            self._cut(self._flight, changes=changes)
 
     def _schedule(self) -> Generator[Event, Any, None]:
         ask_again_s = NEVER_S
@@ -114,30 +111,60 @@ class Replica:
     def _busy_period(self) -> Generator[Event, Any, float]:
         """Run steps until nothing can run; return when to ask again."""
         env, policy = self.env, self.policy
+        last: Flight | None = None
         while True:
             plan = policy.plan(env.now)
-            if plan is None:
-                return NEVER_S
-            if isinstance(plan, Later):
-                return plan.time_s
-            self._recorder.planned(plan, env.now)
-            circle = self._in_a_circle(plan)
-            if plan.batch.decode_seqs or plan.batch.prefill:
-                yield from self._run(plan)
+            circle = False
+            if isinstance(plan, Plan):
+                self._recorder.planned(plan, env.now)
+                circle = self._in_a_circle(plan)
+                if plan.batch.decode_seqs or plan.batch.prefill:
+                    last = yield from self._run(plan, last)
+                else:
+                    self._recorder.lost(plan)
+            elif last is not None:
+                yield from self._land(last)
+                last = None
             else:
-                policy.commit(plan)
+                return NEVER_S if plan is None else plan.time_s
             if circle:
+                if last is not None:
+                    yield from self._land(last)
                 return NEVER_S
             if env.peek() <= env.now:
                 yield clock.at(env, env.now, Order.PLAN)
 
-    def _run(self, plan: Plan) -> Generator[Event, Any, None]:
-        now_s = self.env.now
-        self._fold = fold = Fold(now_s, self._ends(plan, now_s))
-        fold.event = clock.at(self.env, fold.ends_s[-1], Order.STEP_END)
-        yield fold.event
-        self._fold = None
-        self._commit(plan, fold)
+    def _run(self, plan: Plan, last: Flight | None) -> Generator[Event, Any, Flight | None]:
+        """Start `plan` when `last` has ended, and come back when the next step is to be planned.
+
+        Returns
+        -------
+        Flight or None
+            What then still runs (its last step); None with depth 1.
+        """
+        if last is not None:
+            self._next = plan
+            yield from self._land(last)
+            self._next = None
+        now_s, depth = self.env.now, self.policy.depth
+        flight = Flight(plan, now_s, self._ends(plan, now_s), depth)
+        flight.waiting, self._next_waiting = self._next_waiting, []
+        if flight.n >= depth:
+            self._flight = flight
+            flight.event = clock.at(self.env, flight.planned_s(flight.n), Order.STEP_END)
+            yield flight.event
+            self._flight = None
+        self._settle(flight)
+        if depth > 1:
+            return flight
+        self._commit(flight)
+        return None
+
+    def _land(self, flight: Flight) -> Generator[Event, Any, None]:
+        """Wait for the end of a flight's last step and commit it."""
+        if flight.end_s > self.env.now:
+            yield clock.at(self.env, flight.end_s, Order.STEP_END)
+        self._commit(flight)
 
     def _ends(self, plan: Plan, now_s: float) -> list[float]:
         options = self._options
@@ -154,36 +181,45 @@ class Replica:
             del ends_s[max(1, bisect_right(ends_s, options.horizon_s)) :]
         return ends_s
 
-    def _commit(self, plan: Plan, fold: Fold) -> None:
-        policy, recorder = self.policy, self._recorder
-        ends_s = fold.ends_s if fold.n == len(fold.ends_s) else fold.ends_s[: fold.n]
-        past, start_s, waiting = 0, fold.start_s, plan.waiting
-        for first, then_waiting in fold.waiting:
-            if past < first < fold.n:
-                recorder.rows.add(plan, past, start_s, ends_s[past:first], waiting, policy.kv.used)
-                policy.take(plan, first - past)
-                past, start_s = first, ends_s[first - 1]
-            if first < fold.n:
-                waiting = then_waiting
-        recorder.rows.add(plan, past, start_s, ends_s[past:] if past else ends_s, waiting, policy.kv.used)
-        policy.take(plan, fold.n - 1 - past)
-        policy.commit(plan)
-        recorder.ran(plan, fold.start_s, ends_s)
+    def _cut(self, flight: Flight, *, changes: bool) -> None:
+        step = flight.first_to_see(self.env.now)
+        if not changes:
+            flight.waiting.append((step, self.policy.waiting_count))
+        elif step < flight.n and flight.event is not None:
+            flight.n = step
+            flight.event = clock.move(flight.event, flight.planned_s(step), Order.STEP_END)
+
+    def _settle(self, flight: Flight) -> None:
+        """Take what the repeats need, now that it is known how many there are; keep their rows for the commit."""
+        plan, policy = flight.plan, self.policy
+        ends_s = flight.ends_s if flight.n == len(flight.ends_s) else flight.ends_s[: flight.n]
+        past, start_s = 0, flight.start_s
+        waiting, used = plan.waiting, plan.blocks_used
+        for step, then_waiting in flight.waiting:
+            if step >= flight.n:
+                break
+            if step > past:
+                flight.rows.append(RowPart(past, start_s, ends_s[past:step], waiting, used))
+                policy.take(plan, step - past)
+                past, start_s, used = step, ends_s[step - 1], policy.kv.used
+            waiting = then_waiting
+        flight.rows.append(RowPart(past, start_s, ends_s[past:] if past else ends_s, waiting, used))
+        policy.take(plan, flight.n - 1 - past)
+        flight.ends_s = ends_s
+
+    def _commit(self, flight: Flight) -> None:
+        plan, recorder = flight.plan, self._recorder
+        for row in flight.rows:
+            recorder.rows.add(plan, *row)
+        self.policy.commit(plan)
+        recorder.ran(plan, flight.start_s, flight.ends_s)
         if plan.ticking or plan.first:
             self._states.clear()
         for job in plan.finishing:
-            recorder.finished(job, ends_s[-1])
+            recorder.finished(job, flight.end_s)
             self._on_finish(job)
         if self._options.check:
-            policy.check()
-
-    def _told(self, fold: Fold, changes: bool) -> None:
-        step = fold.step_at(self.env.now)
-        if changes and step < fold.n - 1 and fold.event is not None:
-            fold.n = step + 1
-            fold.event = clock.move(fold.event, fold.ends_s[step], Order.STEP_END)
-        elif not changes:
-            fold.waiting.append((step + 1, self.policy.waiting_count))
+            self.policy.check()
 
     def _sleep(self, until_s: float) -> Generator[Event, Any, None]:
         self._idle = Event(self.env)

@@ -42,6 +42,11 @@ class TokenLog:
         job.joined_tick = self.ticks
         self._newly_joined[job] = None
 
+    def resumed(self, job: Job) -> None:
+        """Log that `job`, which had left, decodes on from the next tick; no token now."""
+        job.joined_tick = self.ticks
+        self._newly_joined[job] = None
+
     def left(self, job: Job) -> None:
         """Log that `job` decodes no more: it has its last token, was preempted, or the run is over."""
         joined_tick = job.joined_tick

@@ -1,29 +1,33 @@
 """How long a step takes: constant, linear or roofline, behind one contract."""
 
 from simqueue.steptime.base import Batch, StepTime
+from simqueue.steptime.calibrated import CalibratedStepTime
+from simqueue.steptime.coefficients import Coefficients
 from simqueue.steptime.constant import ConstantSettings, ConstantStepTime
 from simqueue.steptime.factory import StepTimeSettings, build
 from simqueue.steptime.linear import LinearSettings, LinearStepTime
-from simqueue.steptime.roofline import (
-    RooflineSettings,
-    RooflineStepTime,
-    StepTerms,
-    preset_names,
-    preset_rows,
-)
+from simqueue.steptime.preset import Preset, load_preset, preset_names, preset_rows
+from simqueue.steptime.roofline import RooflineStepTime, StepTerms
+from simqueue.steptime.roofline_settings import RooflineSettings
+from simqueue.steptime.terms import Term
 
 __all__ = [
     "Batch",
+    "CalibratedStepTime",
+    "Coefficients",
     "ConstantSettings",
     "ConstantStepTime",
     "LinearSettings",
     "LinearStepTime",
+    "Preset",
     "RooflineSettings",
     "RooflineStepTime",
     "StepTerms",
     "StepTime",
     "StepTimeSettings",
+    "Term",
     "build",
+    "load_preset",
     "preset_names",
     "preset_rows",
 ]

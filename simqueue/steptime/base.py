@@ -7,9 +7,12 @@ asking does not grow with the batch.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
+
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,16 @@ class StepTime(ABC):
         one by one; models override it where one pass over the sums is faster.
         """
         return [self.seconds(batch.later(i)) for i in range(n)]
+
+    def warnings(self, steps: Mapping[str, NDArray[Any]]) -> list[str]:
+        """Return one line for each way in which a run left the range that the model's values hold in.
+
+        Parameters
+        ----------
+        steps : mapping of str to array, each of length n_rows
+            ``decode_seqs``, ``context_tokens``, ``prefill_tokens``, ``repeat``: the steps of a run as it recorded them.
+        """
+        return []
 
     def ends(self, start_s: float, batch: Batch, n: int) -> list[float]:
         """Return when each of `n` steps in a row ends, summed one by one from `start_s`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -11,7 +12,7 @@ from simqueue.hardware import Gpu, Model
 from simqueue.steptime.base import StepTime
 from simqueue.steptime.constant import ConstantSettings, ConstantStepTime
 from simqueue.steptime.linear import LinearSettings, LinearStepTime
-from simqueue.steptime.roofline import RooflineSettings, RooflineStepTime
+from simqueue.steptime.roofline_settings import RooflineSettings
 
 StepTimeSettings = Annotated[ConstantSettings | LinearSettings | RooflineSettings, Field(discriminator="kind")]
 """What a scenario's `step_time` key takes; `kind` tells which."""
@@ -22,6 +23,7 @@ def build(
     model: Model | None = None,
     gpu: Gpu | None = None,
     tensor_parallel: int = 1,
+    base_dir: Path = Path(),
 ) -> StepTime:
     """Return the step-time model that the settings describe.
 
@@ -33,6 +35,8 @@ def build(
         Needed by the roofline only.
     tensor_parallel : int
         GPUs that share the model; used by the roofline only.
+    base_dir : Path
+        Where relative paths of presets and tables start.
 
     Raises
     ------
@@ -51,12 +55,13 @@ def build(
                 settings.per_context_token_s,
             )
         case RooflineSettings():
-            return _roofline(settings, model, gpu, tensor_parallel)
+            return _roofline(settings, model, gpu, tensor_parallel, base_dir)
 
 
-def _roofline(settings: RooflineSettings, model: Model | None, gpu: Gpu | None, tensor_parallel: int) -> StepTime:
+def _roofline(
+    settings: RooflineSettings, model: Model | None, gpu: Gpu | None, tensor_parallel: int, base_dir: Path
+) -> StepTime:
     if model is None or gpu is None:
         missing = " and ".join(key for key, value in (("model", model), ("gpu", gpu)) if value is None)
         raise InputError(f"step_time: kind roofline needs {missing}; give it, or take kind constant or linear")
-    bandwidth_share, mfu = settings.shares()
-    return RooflineStepTime.of(model, gpu, tensor_parallel, bandwidth_share=bandwidth_share, mfu=mfu)
+    return settings.build(model, gpu, tensor_parallel, base_dir)

@@ -1,73 +1,19 @@
-"""The roofline: a step takes as long as reading memory or computing, whichever is longer."""
+"""The ideal roofline: a step takes as long as reading memory or computing, whichever is longer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Literal
 
 import numpy as np
-from pydantic import Field, field_validator
-from pydantic_core import PydanticCustomError
 
 from simqueue.hardware import Gpu, Model
-from simqueue.hardware.facts import names_in, read_facts, unknown_name
-from simqueue.hardware.model import attention_pairs
-from simqueue.settings import Settings
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
+from simqueue.steptime.terms import Term
+from simqueue.steptime.work import Work
 
 Bound = Literal["memory", "compute"]
-
-_PRESETS = files("simqueue.steptime") / "presets"
-
-
-def preset_names() -> list[str]:
-    """Return the names of the presets that come with the package, sorted."""
-    return names_in(_PRESETS)
-
-
-def preset_rows() -> list[dict[str, str | float]]:
-    """Return one row a preset for a table: its name, what it is, its values."""
-    presets = [(name, read_facts(_PRESETS, name, "preset")) for name in preset_names()]
-    return [{"name": name, "description": facts.description, **facts.values} for name, facts in presets]
-
-
-class RooflineSettings(Settings):
-    """``step_time: {kind: roofline, preset: ideal}``; a share that is given replaces the preset's."""
-
-    kind: Literal["roofline"] = "roofline"
-    preset: str = Field(default="ideal", description="A name from `simqueue list presets`.")
-    bandwidth_share: float | None = Field(
-        default=None, ge=0.001, le=1, description="Share of peak bandwidth reached. Default: the preset's."
-    )
-    mfu: float | None = Field(
-        default=None,
-        ge=0.001,
-        le=1,
-        description="Model FLOPs utilisation: share of the dense peak reached. Default: the preset's.",
-    )
-
-    @field_validator("preset")
-    @classmethod
-    def _known(cls, preset: str) -> str:
-        if preset not in preset_names():
-            line = unknown_name("preset", preset, preset_names())
-            raise PydanticCustomError("unknown_preset", "{line}", {"line": line})
-        return preset
-
-    def shares(self) -> tuple[float, float]:
-        """Return the shares of peak bandwidth and of peak FLOP/s: those given, else the preset's."""
-        values = read_facts(_PRESETS, self.preset, "preset").values
-        return (
-            values["bandwidth_share"] if self.bandwidth_share is None else self.bandwidth_share,
-            values["mfu"] if self.mfu is None else self.mfu,
-        )
-
-    def resolved(self) -> RooflineSettings:
-        """Return the same settings with every share filled in."""
-        bandwidth_share, mfu = self.shares()
-        return RooflineSettings(preset=self.preset, bandwidth_share=bandwidth_share, mfu=mfu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +62,18 @@ class RooflineStepTime(StepTime):
 
     Attributes
     ----------
-    weight_bytes, kv_bytes_per_token : float
-        On one GPU.
-    linear_flops_per_token, head_flops_per_row, attention_flops_per_pair : float
-        On one GPU.
+    work : Work
+        Bytes and FLOPs of one GPU.
     bytes_per_s, flops_per_s : float
         Rates reached by one GPU.
+    layer_flops_per_s : float
+        The same for the layers' matrices, whose format may have a peak of its own.
     """
 
-    weight_bytes: float
-    kv_bytes_per_token: float
-    linear_flops_per_token: float
-    head_flops_per_row: float
-    attention_flops_per_pair: float
+    work: Work
     bytes_per_s: float
     flops_per_s: float
+    layer_flops_per_s: float
 
     @classmethod
     def of(
@@ -144,68 +87,83 @@ class RooflineStepTime(StepTime):
             The heads cannot be shared out over so many GPUs.
         """
         return cls(
-            weight_bytes=model.read_bytes / tensor_parallel,
-            kv_bytes_per_token=float(model.kv_bytes_per_token_per_gpu(tensor_parallel)),
-            linear_flops_per_token=model.linear_flops_per_token / tensor_parallel,
-            head_flops_per_row=model.head_flops_per_row / tensor_parallel,
-            attention_flops_per_pair=model.attention_flops_per_pair / tensor_parallel,
+            work=Work.of(model, tensor_parallel),
             bytes_per_s=gpu.bandwidth_bytes_per_s * bandwidth_share,
             flops_per_s=gpu.flops_per_s * mfu,
+            layer_flops_per_s=gpu.flops_for(model.matrix_format) * mfu,
         )
 
     def seconds(self, batch: Batch) -> float:
         """Return how long one step takes."""
-        tokens = batch.context_tokens + _prefill_kv_tokens(batch)
-        memory_s = (self.weight_bytes + self.kv_bytes_per_token * tokens) / self.bytes_per_s
-        compute_s = self._compute_s(batch)
-        return max(memory_s, compute_s)
+        decode = self.work.decode_kv_bytes(batch.decode_seqs, batch.context_tokens)
+        return max((self._other_bytes(batch) + decode) / self.bytes_per_s, self._compute_s(batch))
 
     def durations(self, batch: Batch, n: int) -> list[float]:
         """Return the durations of `n` steps in a row; only the KV read grows."""
-        if n < 1 or not batch.decode_seqs:
-            return [self.seconds(batch)] * n
-        weights, per_token, rate = self.weight_bytes, self.kv_bytes_per_token, self.bytes_per_s
-        prefill, compute_s = _prefill_kv_tokens(batch), self._compute_s(batch)
+        if n < 1 or not batch.decode_seqs or self.work.window_tokens:
+            return [self.seconds(batch.later(i)) for i in range(n)]
+        per_token, rate = self.work.kv_bytes_per_token, self.bytes_per_s
+        other, compute_s = self._other_bytes(batch), self._compute_s(batch)
         if n > ARRAYS_PAY_ABOVE:
-            memory = (weights + per_token * (context_array(batch, n) + prefill)) / rate
+            memory = (other + per_token * context_array(batch, n)) / rate
             longest: list[float] = np.maximum(memory, compute_s).tolist()
             return longest
-        memory_s = [(weights + per_token * (context + prefill)) / rate for context in contexts(batch, n)]
+        memory_s = [(other + per_token * context) / rate for context in contexts(batch, n)]
         if memory_s[0] >= compute_s:  # contexts only grow, so memory decides to the end
             return memory_s
         return [max(seconds, compute_s) for seconds in memory_s]
 
     def terms(self, batch: Batch) -> StepTerms:
         """Return what one step moves and computes, and how long each takes; `seconds` is the longer."""
-        kv_bytes = self.kv_bytes_per_token * (batch.context_tokens + _prefill_kv_tokens(batch))
+        work = self.work
+        kv_bytes = work.decode_kv_bytes(batch.decode_seqs, batch.context_tokens) + work.prefill_kv_bytes(batch)
+        weight_bytes = work.weight_bytes(batch.decode_tokens + batch.prefill_tokens)
         return StepTerms(
-            weight_bytes=self.weight_bytes,
+            weight_bytes=weight_bytes,
             kv_bytes=kv_bytes,
-            linear_flops=self.linear_flops_per_token * (batch.decode_tokens + batch.prefill_tokens),
-            head_flops=self.head_flops_per_row * batch.sampled_rows,
-            attention_flops=self.attention_flops_per_pair * _prefill_pairs(batch),
-            memory_s=(self.weight_bytes + kv_bytes) / self.bytes_per_s,
+            linear_flops=work.linear_flops_per_token * (batch.decode_tokens + batch.prefill_tokens),
+            head_flops=work.head_flops_per_row * batch.sampled_rows,
+            attention_flops=work.attention_flops(batch),
+            memory_s=(weight_bytes + kv_bytes) / self.bytes_per_s,
             compute_s=self._compute_s(batch),
         )
+
+    def explain(self, batch: Batch) -> list[Term]:
+        """Return the terms of one step, for people."""
+        terms = self.terms(batch)
+        memory = terms.bound == "memory"
+        layer_s = terms.linear_flops / self.layer_flops_per_s
+        return [
+            Term("weights", terms.weight_bytes / self.bytes_per_s, terms.weight_bytes, None, memory, "memory"),
+            Term("keys and values", terms.kv_bytes / self.bytes_per_s, terms.kv_bytes, None, memory, "memory"),
+            Term("layers' matrices", layer_s, None, terms.linear_flops, not memory, "compute"),
+            Term("output head", terms.head_flops / self.flops_per_s, None, terms.head_flops, not memory, "compute"),
+            Term(
+                "attention of prompts",
+                terms.attention_flops / self.flops_per_s,
+                None,
+                terms.attention_flops,
+                not memory,
+                "compute",
+            ),
+        ]
 
     def bound(self, batch: Batch) -> Bound:
         """Return which side decides how long the step takes."""
         return self.terms(batch).bound
 
+    def _other_bytes(self, batch: Batch) -> float:
+        """Return what a step reads beside the KV of its decodes."""
+        if not batch.prefill:
+            return self.work.weight_bytes(batch.decode_tokens)
+        tokens = batch.decode_tokens + batch.prefill_tokens
+        return self.work.weight_bytes(tokens) + self.work.prefill_kv_bytes(batch)
+
     def _compute_s(self, batch: Batch) -> float:
         """Return the compute time; it does not depend on the context of the decodes."""
-        flops = self.linear_flops_per_token * batch.decode_tokens + self.head_flops_per_row * batch.sampled_rows
+        work = self.work
+        tokens, flops = batch.decode_tokens, work.head_flops_per_row * batch.sampled_rows
         if batch.prefill:
-            flops += self.linear_flops_per_token * batch.prefill_tokens
-            flops += self.attention_flops_per_pair * _prefill_pairs(batch)
-        return flops / self.flops_per_s
-
-
-def _prefill_kv_tokens(batch: Batch) -> int:
-    """Return the tokens whose KV the prompt pieces read or write, past ones included."""
-    return sum([past + new for past, new in batch.prefill]) if batch.prefill else 0
-
-
-def _prefill_pairs(batch: Batch) -> int:
-    """Return the (query, key) pairs of all prompt pieces."""
-    return sum(attention_pairs(past, new) for past, new in batch.prefill)
+            tokens += batch.prefill_tokens
+            flops += work.attention_flops(batch)
+        return work.linear_flops_per_token * tokens / self.layer_flops_per_s + flops / self.flops_per_s

@@ -1,28 +1,36 @@
 """M/G/1 under other orders than first come first served.
 
-Service laws are continuous distributions frozen by `scipy.stats` (any object with ``pdf``, ``sf`` and ``mean``), times
-in seconds. Sources: Cobham 1954 (priorities); Phipps 1956 (shortest job first); Schrage and Miller 1966 (SRPT);
-Harchol-Balter, Performance Modeling and Design of Computer Systems (2013), chapters 30 to 33, for all of them.
+Service laws are continuous distributions frozen by `scipy.stats` (any object with ``pdf``, ``sf``, ``isf`` and
+``mean``), times in seconds. Sources: Cobham 1954 (priorities); Phipps 1956 (shortest job first); Schrage and Miller
+1966 (SRPT); Harchol-Balter, Performance Modeling and Design of Computer Systems (2013), chapters 30 to 33, for all.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.polynomial import legendre
+from numpy.typing import NDArray
 
 from simqueue.errors import InputError
 from simqueue.theory.domain import at_least, positive, stable
 
 
 class ServiceLaw(Protocol):
-    """A continuous law of service times, such as ``scipy.stats.expon(scale=0.1)``."""
+    """A continuous law of service times, such as ``scipy.stats.expon(scale=0.1)``, evaluated on arrays."""
 
-    def pdf(self, x: float, /) -> float:
+    def pdf(self, x: Any, /) -> Any:
         """Return the density at x."""
 
-    def sf(self, x: float, /) -> float:
+    def sf(self, x: Any, /) -> Any:
         """Return P(S > x)."""
+
+    def isf(self, q: Any, /) -> Any:
+        """Return the x with P(S > x) = q."""
 
     def mean(self) -> float:
         """Return E[S]."""
@@ -56,23 +64,17 @@ def priority_waits(
 
 def sjf_mean_sojourn(arrival_rate: float, service: ServiceLaw) -> float:
     """Return the mean sojourn time in seconds of non-preemptive shortest job first (Phipps)."""
-    stable(arrival_rate * service.mean())
-    residual_s = arrival_rate * 2 * _integral(lambda t: t * service.sf(t)) / 2
-    wait_s = _integral(lambda x: service.pdf(x) * residual_s / (1 - _load_below(arrival_rate, service, x)) ** 2)
-    return wait_s + service.mean()
+    sizes = _sizes(arrival_rate, service)
+    residual_s = arrival_rate * sizes.integral(sizes.x * sizes.tail)
+    return sizes.integral(sizes.density * residual_s / (1 - sizes.load_below) ** 2) + service.mean()
 
 
 def srpt_mean_sojourn(arrival_rate: float, service: ServiceLaw) -> float:
     """Return the mean sojourn time in seconds of shortest remaining processing time (Schrage and Miller)."""
-    stable(arrival_rate * service.mean())
-
-    def waiting_s(x: float) -> float:
-        # E[min(S, x)²] = 2 ∫ t P(S > t) dt up to x
-        second = 2 * _integral(lambda t: t * service.sf(t), x)
-        return service.pdf(x) * arrival_rate * second / (2 * (1 - _load_below(arrival_rate, service, x)) ** 2)
-
-    residence_s = _integral(lambda t: service.sf(t) / (1 - _load_below(arrival_rate, service, t)))
-    return _integral(waiting_s) + residence_s
+    sizes = _sizes(arrival_rate, service)
+    waiting_s = arrival_rate * sizes.cut_second_moment / (2 * (1 - sizes.load_below) ** 2)
+    residence_s = sizes.integral(sizes.tail / (1 - sizes.load_below))
+    return sizes.integral(sizes.density * waiting_s) + residence_s
 
 
 def fb_mean_sojourn(arrival_rate: float, service: ServiceLaw) -> float:
@@ -80,14 +82,10 @@ def fb_mean_sojourn(arrival_rate: float, service: ServiceLaw) -> float:
 
     Multi-level feedback queues approximate it.
     """
-    stable(arrival_rate * service.mean())
-
-    def sojourn_s(x: float) -> float:
-        load = arrival_rate * _integral(service.sf, x)
-        second = 2 * _integral(lambda t: t * service.sf(t), x)
-        return service.pdf(x) * (x / (1 - load) + arrival_rate * second / (2 * (1 - load) ** 2))
-
-    return _integral(sojourn_s)
+    sizes = _sizes(arrival_rate, service)
+    load = arrival_rate * sizes.running(sizes.tail)
+    delay_s = arrival_rate * sizes.cut_second_moment / (2 * (1 - load) ** 2)
+    return sizes.integral(sizes.density * (sizes.x / (1 - load) + delay_s))
 
 
 def ps_mean_sojourn(arrival_rate: float, mean_service_s: float, service_s: float | None = None) -> float:
@@ -106,12 +104,64 @@ def ps_mean_sojourn(arrival_rate: float, mean_service_s: float, service_s: float
     return (mean_service_s if service_s is None else service_s) / (1 - arrival_rate * mean_service_s)
 
 
-def _load_below(arrival_rate: float, service: ServiceLaw, x: float) -> float:
-    """Return the load of jobs up to size x: λ ∫ t dF(t) = λ (∫ P(S > t) dt - x P(S > x))."""
-    return arrival_rate * (_integral(service.sf, x) - x * service.sf(x))
+_NODES = 16
+_PANELS = np.concatenate([np.linspace(1, 0.5, 33)[:-1], np.geomspace(0.5, 1e-18, 161)])
+"""Probabilities of being exceeded, at whose sizes the panels of the integration meet."""
 
 
-def _integral(f: Callable[[float], float], end: float = math.inf) -> float:
-    from scipy.integrate import quad  # noqa: PLC0415 - scipy is slow to load and not always wanted
+@dataclass(frozen=True)
+class _Sizes:
+    """Sizes at the Gauss-Legendre nodes of panels over the whole law; arrays of shape (panels, nodes).
 
-    return float(quad(f, 0, end, epsabs=1e-11, epsrel=1e-10, limit=200)[0])
+    Attributes
+    ----------
+    x, density, tail : array
+        A size, the law's density there, and P(S > x).
+    load_below : array
+        Load of jobs up to that size: λ (∫ P(S > t) dt up to x, less x P(S > x)).
+    cut_second_moment : array
+        E[min(S, x)²] = 2 ∫ t P(S > t) dt up to x.
+    """
+
+    half_widths: NDArray[Any]
+    x: NDArray[Any]
+    density: NDArray[Any]
+    tail: NDArray[Any]
+    arrival_rate: float
+
+    @property
+    def load_below(self) -> NDArray[Any]:
+        return np.asarray(self.arrival_rate * (self.running(self.tail) - self.x * self.tail))
+
+    @property
+    def cut_second_moment(self) -> NDArray[Any]:
+        return 2 * self.running(self.x * self.tail)
+
+    def integral(self, values: NDArray[Any]) -> float:
+        return float(np.sum((values @ _rule()[1]) * self.half_widths))
+
+    def running(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the integral of `values` from the smallest size up to each node."""
+        _, weights, partial = _rule()
+        whole = (values @ weights) * self.half_widths
+        before = np.concatenate([[0.0], np.cumsum(whole)[:-1]])
+        return np.asarray(before[:, None] + (values @ partial.T) * self.half_widths[:, None])
+
+
+@cache
+def _rule() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return Gauss-Legendre nodes on [-1, 1], their weights, and the matrix of integrals from -1 to each node."""
+    nodes, weights = legendre.leggauss(_NODES)
+    to_coefficients = np.linalg.inv(legendre.legvander(nodes, _NODES - 1))
+    integrated = np.array([legendre.legval(nodes, legendre.legint(row, lbnd=-1)) for row in np.eye(_NODES)]).T
+    return nodes, weights, integrated @ to_coefficients
+
+
+def _sizes(arrival_rate: float, service: ServiceLaw) -> _Sizes:
+    positive("arrival_rate", arrival_rate)
+    stable(arrival_rate * service.mean())
+    edges = np.asarray(service.isf(_PANELS), dtype=np.float64)
+    edges = np.concatenate([[0.0], edges[edges > 0]])
+    half_widths = np.diff(edges) / 2
+    x = edges[:-1, None] + half_widths[:, None] * (1 + _rule()[0])
+    return _Sizes(half_widths, x, np.asarray(service.pdf(x)), np.asarray(service.sf(x)), arrival_rate)

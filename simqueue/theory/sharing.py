@@ -97,6 +97,4 @@ def free_slots(arrival_rate: float, mean_output_tokens: float, step_s: float) ->
     positive("arrival_rate", arrival_rate)
     at_least("mean_output_tokens", mean_output_tokens, 1)
     positive("step_s", step_s)
-    return FreeSlots(
-        arrival_rate * mean_output_tokens * step_s, 1.5 * step_s, step_s / 2 + mean_output_tokens * step_s
-    )
+    return FreeSlots(arrival_rate * mean_output_tokens * step_s, 1.5 * step_s, step_s / 2 + mean_output_tokens * step_s)

@@ -185,9 +185,7 @@ def kingman_bound(
     return arrival_rate * (gap_variance_s2 + service_variance_s2) / (2 * (1 - utilisation))
 
 
-def kingman_approximation(
-    arrival_rate: float, mean_service_s: float, gap_scv: float, service_scv: float
-) -> float:
+def kingman_approximation(arrival_rate: float, mean_service_s: float, gap_scv: float, service_scv: float) -> float:
     """Return the heavy-traffic approximation of the mean wait in GI/GI/1 in seconds, also called VUT.
 
     It is no bound: bursty arrivals can wait longer. It is exact for M/G/1 and as the utilisation tends to 1.

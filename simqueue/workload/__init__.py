@@ -1,6 +1,6 @@
 """Where requests come from: arrival processes, length laws, traces, and requests listed one by one."""
 
-from simqueue.workload.arrivals import AllAtOnce, ArrivalSettings, ConstantArrivals, PoissonArrivals
+from simqueue.workload.arrivals import AllAtOnce, ArrivalProcess, ArrivalSettings, ConstantArrivals, PoissonArrivals
 from simqueue.workload.generate import Traffic, generate
 from simqueue.workload.inline import RequestSettings
 from simqueue.workload.lengths import LengthLaw, LengthSettings
@@ -10,6 +10,7 @@ from simqueue.workload.traces import TraceSettings, trace_names, trace_rows
 
 __all__ = [
     "AllAtOnce",
+    "ArrivalProcess",
     "ArrivalSettings",
     "ConstantArrivals",
     "LengthLaw",

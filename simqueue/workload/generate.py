@@ -69,7 +69,7 @@ def _synthetic(settings: WorkloadSettings, seed: int, replication: int, base_dir
     """Return requests with random arrivals and lengths; ids count them from 0."""
     if settings.arrivals is None or settings.prompt_tokens is None or settings.output_tokens is None:
         raise InputError("workload: arrivals need prompt_tokens and output_tokens")
-    arrival_s = settings.arrivals.times(
+    arrival_s = settings.arrivals.resolved(base_dir).times(
         stream(seed, replication, "arrivals"), num_requests=settings.num_requests, until_s=settings.arrivals_for_s
     )
     n = len(arrival_s)

@@ -7,7 +7,7 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from simqueue.settings import Settings
-from simqueue.workload.arrivals import AllAtOnce, ArrivalSettings
+from simqueue.workload.arrivals import ArrivalSettings
 from simqueue.workload.inline import RequestSettings, check_ids
 from simqueue.workload.lengths import LengthSettings
 from simqueue.workload.refusal import refusal
@@ -82,8 +82,7 @@ class WorkloadSettings(Settings):
             raise refusal(
                 f"arrivals need {' and '.join(missing)}: a length law, such as {{distribution: constant, value: 100}}"
             )
-        if isinstance(self.arrivals, AllAtOnce) and self.num_requests is None:
-            raise refusal("process all_at_once needs num_requests")
-        if self.num_requests is None and self.arrivals_for_s is None:
-            raise refusal("arrivals need an end: num_requests or arrivals_for_s, or both")
+        complaint = self.arrivals.complaint(self.num_requests, self.arrivals_for_s)
+        if complaint is not None:
+            raise refusal(complaint)
         return self

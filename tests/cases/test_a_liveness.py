@@ -61,9 +61,7 @@ def test_case_1_static_waves_refuse_the_same_request(toy: Any, play: Any, by_id:
     assert by_id(result, "static")["status"].to_dict() == {"big": "rejected", "s1": "finished", "s2": "finished"}
 
 
-def test_case_3_requests_that_fit_only_one_by_one_all_finish(
-    toy: Any, play: Any, by_id: Any, summary_of: Any
-) -> None:
+def test_case_3_requests_that_fit_only_one_by_one_all_finish(toy: Any, play: Any, by_id: Any, summary_of: Any) -> None:
     """Ten requests of eight blocks each in a pool of twelve: finite preemptions, 471 steps, end at 4.71 s.
 
     Origin: inference-sim/inference-sim#297, #529, #963, #1057, where eviction and recomputation went round for

@@ -54,7 +54,7 @@ def test_case_19_prefill_first_starves_decodes(toy: Any, play: Any, by_id: Any, 
 
 
 def test_case_19_the_p99_of_itl_shows_a_starving_wait(toy: Any, play: Any, summary_of: Any) -> None:
-    """Of 98 gaps one is 1.01 s long: the p99 by linear interpolation lies 0.03 of the way down from it (same reports)."""
+    """Of 98 gaps one is 1.01 s long: linear interpolation puts p99 0.03 of the way up to it (same reports)."""
     requests = [("dec", 0.0, 16, 99), *STEADY_PROMPTS[1:]]
     result = play(toy(requests, PREFILL_FIRST_OR_MIXED))
     # 98 gaps: position 0.99 * 97 = 96.03 among ranks 0 to 97
@@ -62,7 +62,8 @@ def test_case_19_the_p99_of_itl_shows_a_starving_wait(toy: Any, play: Any, summa
     assert summary_of(result, "mixed")["p99_itl_ms"] == ms(0.01)
 
 
-ONE_LONG_ANSWER = [("a", 0.0, 16, 10), ("b", 0.0, 16, 10), ("c", 0.0, 16, 10), ("d", 0.0, 16, 100), ("e", 0.001, 16, 10)]
+SHORT_ANSWERS = [(name, 0.0, 16, 10) for name in "abc"]
+ONE_LONG_ANSWER = [*SHORT_ANSWERS, ("d", 0.0, 16, 100), ("e", 0.001, 16, 10)]
 FOUR_SEATS = {
     "static": {"scheduler": "static", "max_num_seqs": 4},
     "continuous": {"scheduler": "continuous", "max_num_seqs": 4},

@@ -32,8 +32,6 @@ workload:
 policies:
   chunked: {scheduler: chunked, max_num_seqs: 8}
 """
-POSITIVE = "must be a number > 0"
-WHOLE = "must be a whole number >= 1"
 
 
 @pytest.mark.parametrize("text", [VALID, ROOFLINE], ids=["constant steps", "roofline"])
@@ -47,12 +45,12 @@ def test_case_49_the_scenarios_are_valid_before_they_are_spoiled(text: str, comm
 @pytest.mark.parametrize(
     ("base", "good", "line", "path", "allowed"),
     [
-        (VALID, "rate_rps: 10", 4, "workload.arrivals.rate_rps", POSITIVE),
-        (VALID, "seconds: 0.01", 1, "step_time.seconds", POSITIVE),
-        (VALID, "block_size: 16", 2, "kv_cache.block_size", WHOLE),
-        (VALID, "max_num_seqs: 8", 9, "policies.chunked.max_num_seqs", WHOLE),
-        (ROOFLINE, "flops_per_s: 989.4e12", 2, "gpu.flops_per_s", POSITIVE),
-        (ROOFLINE, "bandwidth_bytes_per_s: 3.35e12", 2, "gpu.bandwidth_bytes_per_s", POSITIVE),
+        (VALID, "rate_rps: 10", 4, "workload.arrivals.rate_rps", "> 0"),
+        (VALID, "seconds: 0.01", 1, "step_time.seconds", "> 0"),
+        (VALID, "block_size: 16", 2, "kv_cache.block_size", ">= 1"),
+        (VALID, "max_num_seqs: 8", 9, "policies.chunked.max_num_seqs", ">= 1"),
+        (ROOFLINE, "flops_per_s: 989.4e12", 2, "gpu.flops_per_s", ">= 1"),
+        (ROOFLINE, "bandwidth_bytes_per_s: 3.35e12", 2, "gpu.bandwidth_bytes_per_s", ">= 1"),
     ],
     ids=["rate", "step", "block size", "seats", "flops", "bandwidth"],
 )
@@ -68,8 +66,7 @@ def test_case_49_numbers_that_make_no_sense_are_refused_before_anything_runs(
     shown = command("run", file)
     assert (shown.code, shown.out) == (2, "")
     (said,) = shown.err.splitlines()
-    assert said.startswith(f"error: {file}:{line}: {path} = ")
-    assert {"0": " 0", "-1": "-1", ".nan": "nan", ".inf": "inf"}[value] in said.lower()
+    assert said.startswith(f"error: {file}:{line}: {path} = {value}: must be ")
     assert allowed in said
 
 
@@ -116,9 +113,7 @@ def test_case_52_the_same_seed_gives_the_same_tables(scenario_file: Any) -> None
     assert first.requests["arrival_s"].tolist() != other.requests["arrival_s"].tolist()
 
 
-def test_case_52_other_processes_with_other_hash_seeds_write_the_same_bytes(
-    scenario_file: Any, tmp_path: Path
-) -> None:
+def test_case_52_other_processes_with_other_hash_seeds_write_the_same_bytes(scenario_file: Any, tmp_path: Path) -> None:
     """Every file of a result is byte-identical whatever PYTHONHASHSEED is (same reports)."""
     file = scenario_file(RANDOM)
     written = []
@@ -161,7 +156,9 @@ def test_case_52_a_policy_has_the_same_results_alone_and_in_company(scenario_fil
 def test_case_52_changing_one_length_law_leaves_the_other_draws_alone(scenario_file: Any) -> None:
     """Arrivals, prompts and outputs come from streams of their own: a new output law moves no arrival."""
     base = sq.run(scenario_file(RANDOM)).requests
-    changed = RANDOM.replace("{distribution: geometric, mean: 40, max: 90}", "{distribution: uniform, low: 1, high: 50}")
+    changed = RANDOM.replace(
+        "{distribution: geometric, mean: 40, max: 90}", "{distribution: uniform, low: 1, high: 50}"
+    )
     other = sq.run(scenario_file(changed, "changed.yaml")).requests
     for column in ("arrival_s", "prompt_tokens"):
         assert other[column].tolist() == base[column].tolist()

@@ -124,36 +124,33 @@ class Walk:
         self.running: list[Guest] = []
         self.pool = list(range(house.blocks))
         self.steps: list[Step] = []
-        self.circling = False
+        self.circles = 0
 
     def run(self) -> Walk:
         """Play; `guests` and `steps` hold what happened."""
         now_s = 0.0
         seen: set[object] = set()
-        while True:
+        while now_s < self.house.horizon_s:  # the horizon comes before new plans of its instant
             if self._let_in(now_s):
                 seen.clear()
-            if now_s >= self.house.horizon_s:
-                return self  # the horizon comes before new plans of its instant
             step = self._decide(now_s)
-            if step is None:
+            circle = step is not None and bool(step.preempted) and self._state() in seen
+            if step is not None and step.preempted:
+                seen.add(self._state())
+            if step is not None and step.shares:
+                if step.end_s > self.house.horizon_s:
+                    break
+                self.steps.append(step)
+                if self._deliver(step):
+                    seen.clear()
+                now_s = step.end_s
+            if step is None or circle:  # nothing can run until somebody comes
+                self.circles += circle
                 if not self.coming:
                     return self
-                now_s = self.coming[0].asked.arrival_s
-                continue
-            if step.preempted:
-                if self._state() in seen:
-                    self.circling = True
-                    return self
-                seen.add(self._state())
-            if not step.shares:
-                continue
-            if step.end_s > self.house.horizon_s:
-                return self
-            self.steps.append(step)
-            if self._deliver(step):
-                seen.clear()
-            now_s = step.end_s
+                now_s = max(now_s, self.coming[0].asked.arrival_s)
+        self._let_in(self.house.horizon_s)
+        return self
 
     # -- arrivals ------------------------------------------------------------------------------------------------
 
@@ -296,7 +293,8 @@ class Walk:
 
     def _state(self) -> object:
         running = tuple((guest.index, guest.known, len(guest.cached)) for guest in self.running)
-        return running, tuple(guest.index for guest in self.waiting)
+        waiting = [guest.index for guest in self.waiting]
+        return running, tuple(waiting if self.house.order == "fcfs" else sorted(waiting))
 
 
 def rows(steps: list[Step]) -> list[tuple[float, ...]]:

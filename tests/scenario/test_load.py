@@ -1,13 +1,16 @@
 """Loading a scenario: what is wrong is told in one line each, with place, value and what is allowed."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from simqueue.errors import InputError
 from simqueue.scenario import Scenario, from_mapping, load
+from simqueue.scenario.yamlfile import read
+from simqueue.workload.generate import generate
 
 WriteToy = Callable[..., Path]
 
@@ -33,14 +36,24 @@ def test_valid_scenario(toy: WriteToy) -> None:
     [
         ("scheduler", "shedulr", "toy.yaml:11: policies.vllm.shedulr: unknown key; did you mean 'scheduler'? "),
         ("max_num_seqs", "max_seq", "toy.yaml:11: policies.vllm.max_seq: unknown key; did you mean 'max_num_seqs'? "),
+        (
+            "output_tokens: {distribution: constant, value: 10}",
+            "output: {dist: exponential, mean: 8000, min: 500, max: 1000}",
+            "toy.yaml:9: workload.output: unknown key; did you mean 'output_tokens'? ",
+        ),
+        (
+            "distribution: exponential",
+            "dist: exponential",
+            "toy.yaml:8: workload.prompt_tokens.distribution: this key is missing (is 'dist' meant for it?)",
+        ),
         ("seed: 3", "horizon: 10", "toy.yaml:2: horizon: unknown key; did you mean 'horizon_s'? "),
         ("rate_rps: 5", 'rate_rps: "10"', "toy.yaml:6: workload.arrivals.rate_rps = '10': must be a number > 0, "),
         ("size: 16", "size: 16.5", "toy.yaml:4: kv_cache.block_size = 16.5: must be a whole number >= 1"),
         ("rate_rps", "rate", "toy.yaml:6: workload.arrivals.rate: unknown key; did you mean 'rate_rps'? "),
-        ("poisson", "poison", "toy.yaml:6: workload.arrivals.process = 'poison': must be poisson, constant or all_at"),
+        ("poisson", "poison", "toy.yaml:6: workload.arrivals.process = 'poison': must be poisson, "),
         ("process: poisson, ", "", "toy.yaml:6: workload.arrivals.process: this key is missing; it must be poisson, "),
         ("chunked", "chunkd", "toy.yaml:11: policies.vllm.scheduler = 'chunkd': unknown scheduler; did you mean 'chu"),
-        ("kind: constant", "kind: constnat", "toy.yaml:3: step_time.kind = 'constnat': must be constant, linear or ro"),
+        ("kind: constant", "kind: constnat", "toy.yaml:3: step_time.kind = 'constnat': must be constant, linear"),
         ("layout: paged", "layout: page", "toy.yaml:4: kv_cache.layout = 'page': must be paged or contiguous; did you"),
         ("blocks: 49", "blocks: 4.5", "toy.yaml:4: kv_cache.blocks = 4.5: must be a whole number"),
         ("blocks: 49", "blocks: all", "toy.yaml:4: kv_cache.blocks = 'all': must be a whole number"),
@@ -53,7 +66,7 @@ def test_valid_scenario(toy: WriteToy) -> None:
         ("name: toy", "name: a/b", "toy.yaml:1: name = 'a/b': must be letters, digits, "),
         ("  vllm:", "  my policy:", "toy.yaml:11: policies.my policy: the name of a policy must be letters, "),
         ("value: 10", "value: 0", "toy.yaml:9: workload.output_tokens.value = 0: must be >= 1"),
-        ("seed: 3", "replications: 3", "toy.yaml:2: replications: unknown key; this version of simqueue does not ha"),
+        ("seed: 3", "router: random", "toy.yaml:2: router: unknown key; this version of simqueue does not ha"),
         ("seed: 3", "clock_resolution_s: 0.3", "toy.yaml:2: clock_resolution_s = 0.3: must be one second divided by"),
     ],
 )
@@ -211,6 +224,43 @@ def test_from_mapping_reports_paths_without_lines() -> None:
     scenario = from_mapping(data, ["step_time.seconds=1", "workload.requests.0.output_tokens=2"], seed=5)
     assert isinstance(scenario, Scenario)
     assert scenario.seed == 5
+
+
+def _paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in inner:
+        yield (*path, key)
+        yield from _paths(below, (*path, key))
+
+
+def test_whatever_stands_anywhere_is_a_scenario_or_a_line(toy: WriteToy) -> None:
+    """Any odd value at any place gives a scenario, or lines that name the flag or a place in the file."""
+    file = toy(("max_num_seqs: 8", "max_num_seqs: 8, kv_cache: {block_size: 32}, gpu: h100-sxm"))
+    odd = ["null", "true", "0", "-1", "1e308", "1" + 400 * "0", ".nan", "''", "x", "'10'", "[]", "{}", "[{}]", "{x: 1}"]
+    for path in _paths(read(file).data):
+        for value in odd:
+            flag = f"{'.'.join(map(str, path))}={value}"
+            complaint = _complaint(file, flag)
+            lines = complaint.splitlines()
+            assert [line for line in lines if not line.startswith(("--set ", f"{file}:"))] == [], flag
+            assert "Input should" not in complaint, flag
+
+
+def _complaint(file: Path, flag: str) -> str:
+    try:
+        load(file, [flag])
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def test_lengths_keep_their_bounds(toy: WriteToy) -> None:
+    """min and max of a length law hold for an exponential one too, whose mean lies far above them."""
+    scenario = load(toy(("num_requests: 10", "num_requests: 500")))
+    requests = generate(scenario.workload, seed=scenario.seed, base_dir=scenario.base_dir).requests
+    assert len(requests) == 500
+    assert min(r.prompt_tokens for r in requests) == 50
+    assert max(r.prompt_tokens for r in requests) == 100
 
 
 def test_scenarios_are_frozen(toy: WriteToy) -> None:

@@ -44,7 +44,7 @@ def test_later_flags_win() -> None:
 
 
 def test_flag_beats_policies_of_their_own() -> None:
-    """A scenario's key from a flag is stronger than the policy's own; a flag that names the policy is stronger still."""
+    """A flag for a scenario's key is stronger than the policy's own; one that names the policy is stronger still."""
     data = {"gpu": "a", "policies": {"p": {"gpu": "b"}, "q": {}, "r": {"gpu": "c"}}}
     assert _applied(data, "policies.r.gpu=d", "gpu=e") == {
         "gpu": "e",

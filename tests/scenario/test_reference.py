@@ -58,7 +58,7 @@ def test_schema_is_json_and_knows_schedulers() -> None:
     names = [
         schema["$defs"][choice["$ref"].rpartition("/")[2]]["properties"]["scheduler"]["const"] for choice in choices
     ]
-    assert names == ["chunked", "continuous", "static"]
+    assert {"chunked", "continuous", "static"} <= {*names}
 
 
 @pytest.mark.parametrize("key", ["horizon_s", "clock_resolution_s", "warmup_s"])

@@ -30,7 +30,31 @@ TOKENS_UNIT: JsonDict = {"unit": "tokens"}
 
 
 class LengthLaw(Settings):
-    """What all laws have in common: bounds, and what one may ask of them."""
+    """What one may ask of every law."""
+
+    @abstractmethod
+    def of_uniforms(self, uniforms: Floats) -> Tokens:
+        """Return one length for each uniform number in [0, 1), in tokens, each at least 1."""
+
+    @abstractmethod
+    def mean(self) -> float:
+        """Return the mean length in tokens, after bounds and rounding down."""
+
+    @abstractmethod
+    def variance(self) -> float:
+        """Return the variance of the length in tokens squared, after bounds and rounding down."""
+
+    def sample(self, rng: np.random.Generator, n: int) -> Tokens:
+        """Return `n` lengths, one uniform number each."""
+        return self.of_uniforms(rng.random(n))
+
+    def resolved(self, _base_dir: Path) -> LengthLaw:
+        """Return the law with what it keeps in files read in; most laws keep nothing there."""
+        return self
+
+
+class BoundedLaw(LengthLaw):
+    """A law with bounds."""
 
     min: int = Field(default=1, ge=1, le=MOST_TOKENS, description="Smallest length.", json_schema_extra=TOKENS_UNIT)
     max: int | None = Field(
@@ -45,22 +69,6 @@ class LengthLaw(Settings):
     def _min_not_above_max(self) -> Self:
         if self.max is not None and self.min > self.max:
             raise refusal(f"min {self.min} is greater than max {self.max}: no length would be allowed")
-        return self
-
-    @abstractmethod
-    def sample(self, rng: np.random.Generator, n: int) -> Tokens:
-        """Return `n` lengths in tokens, each at least 1."""
-
-    @abstractmethod
-    def mean(self) -> float:
-        """Return the mean length in tokens, after bounds and rounding down."""
-
-    @abstractmethod
-    def variance(self) -> float:
-        """Return the variance of the length in tokens squared, after bounds and rounding down."""
-
-    def resolved(self, _base_dir: Path) -> LengthLaw:
-        """Return the law with what it keeps in files read in; most laws keep nothing there."""
         return self
 
     def _bounded(self, tokens: Floats) -> Tokens:

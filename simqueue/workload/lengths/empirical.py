@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from simqueue.errors import InputError
-from simqueue.workload.lengths.base import Floats, LengthLaw, Tokens
+from simqueue.workload.lengths.base import Floats
+from simqueue.workload.lengths.table import TableLaw
 from simqueue.workload.limits import MOST_TOKENS
 from simqueue.workload.refusal import refusal
 from simqueue.workload.traces.table import read_table
@@ -18,7 +19,7 @@ _Value = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 _Weight = Annotated[float, Field(ge=0)]
 
 
-class EmpiricalLength(LengthLaw):
+class EmpiricalLength(TableLaw):
     """One of the given values, as often as its weight says."""
 
     distribution: Literal["empirical"] = Field(description="One of the given values, by weight.")
@@ -49,8 +50,7 @@ class EmpiricalLength(LengthLaw):
             raise refusal(f"there are {len(self.weights)} weights for {len(self.values)} values")
         if self.weights is not None and not 0 < sum(self.weights) < float("inf"):
             raise refusal(f"weights add up to {sum(self.weights):g}; the sum must be positive and finite")
-        if len(self._support()[0]) == 0:
-            self._refuse_empty_bounds()
+        self._check_support()
         return self
 
     def resolved(self, base_dir: Path) -> EmpiricalLength:
@@ -77,31 +77,10 @@ class EmpiricalLength(LengthLaw):
             weights=tuple(weights.tolist()),
         )
 
-    def _support(self) -> tuple[Floats, Floats]:
-        """Return the values that can be drawn, ascending, and their weights."""
+    def _table(self) -> tuple[Floats, Floats]:
         if self.values is None:
             raise InputError(f"lengths of '{self.path}' are asked for before the file has been read")
         values = np.array(self.values, dtype=np.float64)
         weights = np.ones(len(values)) if self.weights is None else np.array(self.weights)
-        kept = weights > 0
-        if self.bounds == "resample":
-            kept &= (values >= self.min) & (values <= (np.inf if self.max is None else self.max))
-        order = np.argsort(values[kept], kind="stable")
-        return values[kept][order], weights[kept][order]
-
-    def sample(self, rng: np.random.Generator, n: int) -> Tokens:
-        """Return `n` lengths, one uniform number each."""
-        values, weights = self._support()
-        cumulative = np.cumsum(weights)
-        chosen = np.searchsorted(cumulative, rng.random(n) * cumulative[-1], side="right")
-        return self._bounded(values[np.minimum(chosen, len(values) - 1)])
-
-    def mean(self) -> float:
-        """Return the weighted mean after bounds."""
-        values, weights = self._support()
-        return float(np.average(self._bounded(values), weights=weights))
-
-    def variance(self) -> float:
-        """Return the weighted variance (that of the law, not an estimate) after bounds."""
-        values, weights = self._support()
-        return float(np.average((self._bounded(values) - self.mean()) ** 2, weights=weights))
+        order = np.argsort(values, kind="stable")
+        return values[order], weights[order]

@@ -8,12 +8,12 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from simqueue.workload.lengths.base import TOKENS_UNIT, LengthLaw, Tokens
+from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw, Floats, Tokens
 from simqueue.workload.limits import MOST_TOKENS
 from simqueue.workload.refusal import refusal
 
 
-class ConstantLength(LengthLaw):
+class ConstantLength(BoundedLaw):
     """Every request has the same length."""
 
     distribution: Literal["constant"] = Field(description="Always the same length.")
@@ -28,9 +28,9 @@ class ConstantLength(LengthLaw):
     def _length(self) -> int:
         return int(self._bounded(np.array([self.value], dtype=np.float64))[0])
 
-    def sample(self, _rng: np.random.Generator, n: int) -> Tokens:
-        """Return `n` equal lengths; no random number is drawn."""
-        return np.full(n, self._length(), dtype=np.int64)
+    def of_uniforms(self, uniforms: Floats) -> Tokens:
+        """Return equal lengths; see `LengthLaw.of_uniforms`."""
+        return np.full(len(uniforms), self._length(), dtype=np.int64)
 
     def mean(self) -> float:
         """Return the length itself."""
@@ -41,7 +41,7 @@ class ConstantLength(LengthLaw):
         return 0.0
 
 
-class UniformLength(LengthLaw):
+class UniformLength(BoundedLaw):
     """Every whole number from low to high is equally likely."""
 
     distribution: Literal["uniform"] = Field(description="Whole numbers from low to high, equally likely.")
@@ -63,10 +63,10 @@ class UniformLength(LengthLaw):
             return self.low, self.high
         return max(self.low, self.min), min(self.high, self.high if self.max is None else self.max)
 
-    def sample(self, rng: np.random.Generator, n: int) -> Tokens:
-        """Return `n` lengths, one uniform number each."""
+    def of_uniforms(self, uniforms: Floats) -> Tokens:
+        """Return one length for each uniform number; see `LengthLaw.of_uniforms`."""
         low, high = self._drawn()
-        return self._bounded(low + np.floor(rng.random(n) * (high - low + 1)))
+        return self._bounded(low + np.floor(uniforms * (high - low + 1)))
 
     def mean(self) -> float:
         """Return the exact mean."""

@@ -1,4 +1,4 @@
-"""Length laws with a formula for their tail: lognormal, exponential, geometric.
+"""Length laws with a formula for their tail: lognormal, exponential, geometric (gamma and Pareto have a module).
 
 With S(k) = P(N >= k) for the tokens N in [min, max] (max may be infinite),
 
@@ -19,7 +19,7 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from simqueue.workload.lengths.base import TOKENS_UNIT, Floats, LengthLaw, Tokens
+from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw, Floats, Tokens
 from simqueue.workload.limits import MOST_TOKENS
 from simqueue.workload.refusal import refusal
 
@@ -32,7 +32,7 @@ _LARGEST_SAMPLE = 1e15
 """Whole numbers up to here are exact as floats."""
 
 
-class SmoothLaw(LengthLaw):
+class SmoothLaw(BoundedLaw):
     """A law given by its tail, the inverse of its distribution function, and two integrals of the tail."""
 
     @abstractmethod
@@ -70,10 +70,10 @@ class SmoothLaw(LengthLaw):
             return at_least_min, 0.0
         return at_least_min, float(self._above(np.array([self.max], dtype=np.float64))[0])
 
-    def sample(self, rng: np.random.Generator, n: int) -> Tokens:
-        """Return `n` lengths, one uniform number each."""
+    def of_uniforms(self, uniforms: Floats) -> Tokens:
+        """Return one length for each uniform number; see `LengthLaw.of_uniforms`."""
         at_least_min, above_max = self._edges()
-        p = (1 - at_least_min) + rng.random(n) * (at_least_min - above_max)
+        p = (1 - at_least_min) + uniforms * (at_least_min - above_max)
         return self._bounded(self._quantile(p))
 
     def mean(self) -> float:

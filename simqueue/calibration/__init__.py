@@ -1,0 +1,20 @@
+"""Fitting step times to measurements: of single steps, or of served runs."""
+
+from simqueue.calibration.case import Case, ServedCase, StepCase
+from simqueue.calibration.errors import ErrorRow, error_row, error_rows
+from simqueue.calibration.fit import BOUNDS, START, Fit, fit, predict, price
+
+__all__ = [
+    "BOUNDS",
+    "START",
+    "Case",
+    "ErrorRow",
+    "Fit",
+    "ServedCase",
+    "StepCase",
+    "error_row",
+    "error_rows",
+    "fit",
+    "predict",
+    "price",
+]

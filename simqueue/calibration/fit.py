@@ -1,0 +1,177 @@
+"""Finds the values of a calibrated roofline that come closest to measured times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simqueue.calibration.case import Case, ServedCase
+from simqueue.errors import InputError
+from simqueue.hardware import Gpu, Model
+from simqueue.steptime import CalibratedStepTime, Coefficients, StepTime
+
+Vector = NDArray[np.float64]
+
+BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
+    "bandwidth_share": (0.2, 1.0),
+    "mfu": (0.1, 1.0),
+    "kv_bandwidth_share": (0.1, 1.0),
+    "mixed_kv_bandwidth_share": (0.05, 1.0),
+    "reread_gb": (1.0, 1e5),
+    "attention_mfu": (0.05, 1.0),
+    "walk_ns": (0.0, 200.0),
+    "layer_us": (0.0, 500.0),
+    "prefill_layer_us": (0.0, 500.0),
+    "seq_us": (0.0, 500.0),
+    "allreduce_us": (0.0, 100.0),
+    "link_share": (0.05, 1.0),
+    "host_ms": (0.0, 200.0),
+    "host_seq_us": (0.0, 2000.0),
+    "step_ms": (0.0, 50.0),
+}
+"""Least and greatest value of each coefficient that a fit may give."""
+
+START: Final[Mapping[str, float]] = {
+    "bandwidth_share": 0.85,
+    "mfu": 0.75,
+    "kv_bandwidth_share": 0.85,
+    "mixed_kv_bandwidth_share": 0.6,
+    "reread_gb": 1000.0,
+    "attention_mfu": 0.6,
+    "walk_ns": 10.0,
+    "layer_us": 30.0,
+    "prefill_layer_us": 20.0,
+    "seq_us": 5.0,
+    "allreduce_us": 5.0,
+    "link_share": 0.7,
+    "host_ms": 5.0,
+    "host_seq_us": 50.0,
+    "step_ms": 0.5,
+}
+"""Where the search starts."""
+
+NOISE: Final = 0.03
+"""Relative errors well above this weigh linearly and no longer with their square, so that outliers do not lead."""
+
+LOOSE: Final = 0.5
+"""A value whose standard error is more than this share of it is reported as not identified."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What a fit found.
+
+    Attributes
+    ----------
+    coefficients : Coefficients
+    free : tuple of str
+        Which of them were fitted.
+    standard_errors : mapping of str to float
+        Of the fitted ones, from the curvature at the optimum; infinite where nothing depends on the value.
+    not_identified : mapping of str to str
+        Fitted values that the data does not decide, and why.
+    predicted_s : array, one a case
+    """
+
+    coefficients: Coefficients
+    free: tuple[str, ...]
+    standard_errors: Mapping[str, float]
+    not_identified: Mapping[str, str]
+    predicted_s: Vector
+
+
+def fit(
+    cases: Sequence[Case],
+    free: Sequence[str],
+    fixed: Mapping[str, float | None] | None = None,
+    start: Mapping[str, float] | None = None,
+) -> Fit:
+    """Fit `free` coefficients to measured times, the others staying at `fixed` or their defaults.
+
+    Minimises a soft-L1 loss of relative errors within `BOUNDS` (scipy's trust-region reflective least squares).
+
+    Raises
+    ------
+    InputError
+        There are fewer cases than coefficients to fit, or a coefficient is unknown.
+    """
+    from scipy.optimize import least_squares  # noqa: PLC0415 - heavy, and only fits need it
+
+    unknown = [name for name in free if name not in BOUNDS]
+    if unknown:
+        raise InputError(f"calibrate: unknown coefficient {unknown[0]!r}; known: {', '.join(BOUNDS)}")
+    if len(cases) < len(free):
+        raise InputError(f"calibrate: {len(cases)} rows cannot decide {len(free)} values ({', '.join(free)})")
+    measured = np.array([case.measured_s for case in cases])
+    low, high = (np.array([BOUNDS[name][end] for name in free]) for end in (0, 1))
+    scale = np.array([{**START, **(start or {})}[name] for name in free])
+    first = np.clip(scale, low + 1e-6 * (high - low), high - 1e-6 * (high - low))
+
+    def errors(values: Vector) -> Vector:
+        chosen = coefficients(dict(fixed or {}), free, values)
+        return predict(cases, chosen) / measured - 1
+
+    found = least_squares(
+        errors, first, bounds=(low, high), loss="soft_l1", f_scale=NOISE, x_scale=np.maximum(scale, 1e-3), max_nfev=200
+    )
+    final = coefficients(dict(fixed or {}), free, found.x)
+    spread = _standard_errors(found.jac, found.fun)
+    loose = dict(_not_identified(free, found.x, spread, found.jac))
+    return Fit(final, tuple(free), dict(zip(free, map(float, spread), strict=True)), loose, predict(cases, final))
+
+
+def coefficients(fixed: Mapping[str, float | None], free: Sequence[str], values: Vector) -> Coefficients:
+    """Return coefficients with `values` under the names of `free`; shares that nobody gave are 1."""
+    given = {"bandwidth_share": 1.0, "mfu": 1.0, **fixed, **dict(zip(free, map(float, values), strict=True))}
+    return Coefficients.model_validate(given)
+
+
+def predict(cases: Sequence[Case], chosen: Coefficients) -> Vector:
+    """Return the time that each case takes under these coefficients, in seconds."""
+    return price(cases, lambda model, gpu, tp: CalibratedStepTime.of(model, gpu, tp, chosen))
+
+
+def price(cases: Sequence[Case], step_time_of: Callable[[Model, Gpu, int], StepTime]) -> Vector:
+    """Return the time that each case takes under the step times of its model, GPU and tensor_parallel."""
+    known: dict[tuple[int, int, int], StepTime] = {}
+    times = np.empty(len(cases))
+    for i, case in enumerate(cases):
+        key = (id(case.model), id(case.gpu), case.tensor_parallel)
+        if key not in known:
+            known[key] = step_time_of(case.model, case.gpu, case.tensor_parallel)
+        seconds = known[key].seconds
+        if isinstance(case, ServedCase):
+            times[i] = sum(w * seconds(b) for b, w in zip(case.batches, case.weights, strict=True))
+        else:
+            times[i] = seconds(case.batch)
+    return times
+
+
+def _standard_errors(jacobian: Vector, residuals: Vector) -> Vector:
+    rows, columns = jacobian.shape
+    variance = float(residuals @ residuals) / max(1, rows - columns)
+    covariance = np.linalg.pinv(jacobian.T @ jacobian) * variance
+    errors: Vector = np.sqrt(np.diag(covariance))
+    errors[~jacobian.any(axis=0)] = np.inf
+    return errors
+
+
+def _not_identified(free: Sequence[str], values: Vector, spread: Vector, jacobian: Vector) -> list[tuple[str, str]]:
+    """Name values at a bound, values that nothing depends on, and values known to half of themselves at best."""
+    found = []
+    for i, name in enumerate(free):
+        low, high = BOUNDS[name]
+        near = 1e-3 * (high - low)
+        if not jacobian[:, i].any():
+            found.append((name, "no row depends on it"))
+        elif values[i] - low < near:
+            found.append((name, f"at its least value, {low:g}"))
+        elif high - values[i] < near:
+            found.append((name, f"at its greatest value, {high:g}"))
+        elif spread[i] > LOOSE * values[i]:
+            found.append((name, f"{values[i]:.3g} with a standard error of {spread[i]:.2g}"))
+    return found

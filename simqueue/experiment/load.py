@@ -1,0 +1,165 @@
+"""What a scenario asks of each policy against what the policy can carry: capacity, load, estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simqueue.errors import InputError
+from simqueue.experiment.build import Parts, build, longest_request_tokens
+from simqueue.request import Request
+from simqueue.scenario.model import Scenario
+from simqueue.scenario.resolve import EffectivePolicy, effective
+from simqueue.schedulers.iteration import IterationPolicy
+from simqueue.steptime import StepTime
+from simqueue.theory.capacity import Capacity, Lengths, Server, capacity
+from simqueue.theory.lengths import from_moments, from_sample
+from simqueue.theory.operating_point import OperatingPoint, operating_point
+from simqueue.workload.generate import generate
+from simqueue.workload.streams import stream
+
+SAMPLE = 65_536
+"""Lengths drawn for what a law does not know of itself, such as the longest of a batch."""
+LEAST_FOR_RATE = 20
+"""Recorded or listed requests from which on their rate means something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What the workload asks for.
+
+    Attributes
+    ----------
+    rate_rps : float or None
+        Arrivals per second; None where there is no such thing (all at once, a handful of listed requests).
+    gap_scv : float
+        Squared coefficient of variation of the gaps.
+    lengths : Lengths
+    """
+
+    rate_rps: float | None
+    gap_scv: float
+    lengths: Lengths
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyLoad:
+    """One policy under the scenario's demand.
+
+    Attributes
+    ----------
+    capacity : Capacity or None
+        None where no law is known for the policy.
+    load : float or None
+        Offered rate over capacity.
+    estimate : OperatingPoint or None
+        Below capacity, where estimates exist.
+    why_not : str
+        Empty, or why there is no capacity.
+    """
+
+    capacity: Capacity | None
+    load: float | None
+    estimate: OperatingPoint | None
+    why_not: str = ""
+
+
+def policy_loads(scenario: Scenario, requests: Sequence[Request] | None = None) -> dict[str, PolicyLoad]:
+    """Return capacity, load and estimates of every policy of a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    requests : sequence of Request, optional
+        The traffic of replication 0, if it is at hand; traces and listed requests are described by it.
+
+    Raises
+    ------
+    InputError
+        If something written down is wrong.
+    """
+    asked = demand(scenario, requests)
+    return {name: _policy_load(scenario, effective(scenario, name), asked) for name in scenario.policies}
+
+
+def demand(scenario: Scenario, requests: Sequence[Request] | None = None) -> Demand | None:
+    """Return rate and lengths of a scenario's workload: of its laws where it has some, else of its requests."""
+    workload = scenario.workload
+    if workload.arrivals is not None and workload.prompt_tokens is not None and workload.output_tokens is not None:
+        laws = [law.resolved(scenario.base_dir) for law in (workload.prompt_tokens, workload.output_tokens)]
+        prompts, outputs = (law.sample(stream(0, 0, f"capacity.{i}"), SAMPLE) for i, law in enumerate(laws))
+        moments = [(law.mean(), law.variance()) for law in laws]
+        scv = workload.arrivals.gap_scv
+        rate = workload.arrivals.mean_rate_rps
+        return Demand(rate, 1.0 if scv is None else scv, from_moments(*moments, prompts, outputs))
+    if requests is None:
+        requests = generate(workload, seed=scenario.seed, base_dir=scenario.base_dir).requests
+    return _observed(requests)
+
+
+def _observed(requests: Sequence[Request]) -> Demand | None:
+    if not requests:
+        return None
+    lengths = from_sample(
+        np.array([request.prompt_tokens for request in requests]),
+        np.array([request.output_tokens for request in requests]),
+    )
+    arrival_s = np.array([request.arrival_s for request in requests])
+    span_s = float(arrival_s[-1] - arrival_s[0])
+    if len(requests) < LEAST_FOR_RATE or span_s <= 0:
+        return Demand(None, 1.0, lengths)
+    gaps = np.diff(arrival_s)
+    return Demand((len(requests) - 1) / span_s, float(gaps.var() / gaps.mean() ** 2), lengths)
+
+
+def _policy_load(scenario: Scenario, chosen: EffectivePolicy, asked: Demand | None) -> PolicyLoad:
+    if asked is None:
+        return PolicyLoad(None, None, None, "the workload has no requests")
+    parts = build(chosen, refuse_oversized=scenario.unservable == "reject")
+    described = server(chosen, parts)
+    if described is None:
+        return PolicyLoad(None, None, None, f"no capacity law for the scheduler '{chosen.scheduler}'")
+    try:
+        return loaded(parts.step_time, described, asked)
+    except InputError as error:
+        return PolicyLoad(None, None, None, str(error))
+
+
+def loaded(step_time: StepTime, described: Server, asked: Demand) -> PolicyLoad:
+    """Return capacity, load and estimates of one server."""
+    limit = capacity(step_time, asked.lengths, described)
+    if asked.rate_rps is None:
+        return PolicyLoad(limit, None, None)
+    point = operating_point(step_time, asked.lengths, described, asked.rate_rps, gap_scv=asked.gap_scv, known=limit)
+    return PolicyLoad(limit, asked.rate_rps / limit.max_rate_rps, point)
+
+
+def server(chosen: EffectivePolicy, parts: Parts) -> Server | None:
+    """Return what limits a policy, in the terms of the capacity law; None for schedulers it does not know."""
+    settings, kv = chosen.settings, parts.policy.kv
+    seats = getattr(settings, "max_num_seqs", None)
+    if seats is None:
+        return None
+    reserve: int | str | None = None
+    if chosen.kv_cache.layout == "contiguous":
+        longest = longest_request_tokens(chosen)
+        reserve = longest if chosen.kv_cache.reserve == "model_max" else "request_max"
+    if chosen.scheduler == "static":
+        batching = "static"
+    elif chosen.scheduler == "continuous":
+        batching = "separate" if getattr(settings, "prefill", "mixed") == "separate" else "mixed"
+    elif isinstance(parts.policy, IterationPolicy) and hasattr(settings, "max_num_batched_tokens"):
+        batching = "chunked"
+    else:
+        return None
+    return Server(
+        batching=batching,  # type: ignore[arg-type] # one of the four names above
+        max_num_seqs=seats,
+        max_num_batched_tokens=getattr(settings, "max_num_batched_tokens", None),
+        chunk_tokens=getattr(settings, "chunk_tokens", None),
+        kv_blocks=kv.total - kv.watermark_blocks,
+        block_size=kv.block_size,
+        reserve_tokens=reserve,  # type: ignore[arg-type] # a number, request_max or None
+    )

@@ -1,0 +1,74 @@
+"""Measured step times of the repository as cases."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from simqueue.calibration import StepCase
+from simqueue.hardware import Gpu, Model, load_gpu, load_model
+from simqueue.steptime import Batch
+
+GPUS: Final = {
+    "A100-80GB-SXM": "a100-80gb",
+    "H100-80GB-SXM": "h100-sxm",
+    "H200-141GB-SXM": "h200-sxm",
+    "RTX4090": "rtx-4090",
+    "RTXPRO6000": "rtx-pro-6000",
+}
+MODELS: Final = {
+    "llama3-8b": "llama-3.1-8b",
+    "llama3-70b": "llama-3.1-70b",
+    "llama2-70b": "llama-2-70b",
+    "qwen3-8b": "qwen3-8b",
+    "qwen3-32b": "qwen3-32b",
+}
+"""Of the data's names; bloom-176b (two-matrix MLP, ALiBi) and llama2-7b stand only in rows that are not priced."""
+
+
+def step_cases(folder: Path, sources: tuple[str, ...] = ()) -> list[StepCase]:
+    """Return the measured steps of some sources, or of all that are whole steps.
+
+    Left out: rows flagged suspect by the collection, rows of models without geometry here, and ``vidur``, whose rows
+    are parts of a step.
+    """
+    gpus = {name: load_gpu(name, Path()) for name in GPUS.values()}
+    models = {name: load_model(name, Path()) for name in MODELS.values()}
+    return list(_read(folder / "step_times.csv", sources, gpus, models))
+
+
+def _read(
+    file: Path, sources: tuple[str, ...], gpus: dict[str, Gpu], models: dict[str, Model]
+) -> Iterator[StepCase]:
+    with file.open(encoding="utf-8", newline="") as lines:
+        for number, row in enumerate(csv.DictReader(lines), start=2):
+            if sources and row["source"] not in sources:
+                continue
+            if row["source"] == "vidur" or row["model"] not in MODELS or row["flag"]:
+                continue
+            yield StepCase(
+                where=f"{file.name}, line {number}",
+                model=models[MODELS[row["model"]]],
+                gpu=gpus[GPUS[row["gpu"]]],
+                tensor_parallel=int(float(row["tp"])),
+                batch=_batch(row),
+                measured_s=float(row["measured_ms"]) / 1e3,
+                group=row["source"],
+            )
+
+
+def _batch(row: dict[str, str]) -> Batch:
+    """Return the batch of a row: decodes at a mean context, equal prompts, or both."""
+    seqs = float(row["batch_size"])
+    if row["phase"] == "decode":
+        decodes = max(1, round(seqs))
+        return Batch(decodes, decodes, round(decodes * float(row["context_len"])), (), decodes)
+    new_tokens, past = round(float(row["n_prefill_tokens"])), round(float(row["kv_prefill"] or 0))
+    if row["phase"] == "mixed":
+        decodes = round(float(row["n_decode"]))
+        context = decodes * round(float(row["kv_decode"]))
+        return Batch(decodes, decodes, context, ((past, new_tokens),), decodes + 1)
+    pieces = round(seqs)
+    return Batch(prefill=((past, new_tokens // pieces),) * pieces, sampled_rows=pieces)

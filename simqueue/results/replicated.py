@@ -1,0 +1,97 @@
+"""Many replications as one summary row: means, and Student-t intervals over the replications' own summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from simqueue.results.steadiness import without_steady_state
+from simqueue.results.summary import SUMMARY_TYPES
+from simqueue.statistics.intervals import CONFIDENCE, carries_percentile, mean_interval
+
+if TYPE_CHECKING:
+    from simqueue.results.summary import Row, Value
+
+_SAME: Final = ("policy", "request_class", "load", "binding", "window", "warmup_s")
+_LARGEST: Final = ("max_itl_ms", "max_concurrent_requests")
+_NO_INTERVAL: Final = (*_SAME, *_LARGEST, "duration_s", "measured_duration_s")
+_PERCENTILES: Final = {"median": 50.0, "p95": 95.0, "p99": 99.0}
+
+INTERVAL_COLUMNS: Final = tuple(
+    name for name, kind in SUMMARY_TYPES.items() if kind == "float64" and name not in _NO_INTERVAL
+)
+"""Columns of the summary that get ci_low_ and ci_high_ where there are replications."""
+
+
+def pooled_rows(rows: Iterable[Row], confidence: float = CONFIDENCE) -> list[Row]:
+    """Return one row a policy and class from the rows of all replications.
+
+    Counts are sums over the replications, quantities are means over them, extremes stay extremes. Intervals are over
+    the replications' own values, which are independent; requests of one run are not. A percentile that its sample
+    cannot carry has none.
+
+    Parameters
+    ----------
+    rows : iterable of dict
+        As `simqueue.results.summary.summarize` makes them, of every replication.
+    confidence : float
+        Nominal coverage of the intervals.
+    """
+    groups: dict[tuple[Value, Value], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["policy"], row["request_class"]), []).append(row)
+    return [_pooled(group, confidence) for group in groups.values()]
+
+
+def too_small(row: Row, column: str) -> str | None:
+    """Return a note where a percentile rests on fewer requests than it takes for one to lie beyond it; else None."""
+    q = _PERCENTILES.get(column.split("_", maxsplit=1)[0])
+    n = _sample_size(row, column)
+    if q is None or n is None or row.get(column) is None or carries_percentile(n, q):
+        return None
+    return f"{column}: n too small, {n} values; at least {round(100 / (100 - q))} are needed"
+
+
+def _pooled(rows: list[Row], confidence: float) -> Row:
+    made: Row = {name: _value(name, kind, rows) for name, kind in SUMMARY_TYPES.items()}
+    flags = [row["overloaded"] for row in rows if row["overloaded"] is not None]
+    made |= {
+        "replication": None,
+        "replications": len(rows),
+        "overloaded": 2 * sum(map(bool, flags)) > len(flags) if flags else None,
+    }
+    for name in INTERVAL_COLUMNS:
+        made |= _interval(name, rows, confidence)
+    return without_steady_state(made)
+
+
+def _value(name: str, kind: str, rows: list[Row]) -> Value:
+    values = [row[name] for row in rows]
+    known = [value for value in values if isinstance(value, int | float)]
+    if name in _SAME:
+        return values[0]
+    if not known:
+        return None
+    if name in _LARGEST:
+        return max(known)
+    return sum(known) if kind in ("int64", "Int64") else sum(known) / len(known)
+
+
+def _interval(name: str, rows: list[Row], confidence: float) -> Mapping[str, Value]:
+    values = [value for row in rows if isinstance(value := row[name], int | float)]
+    low = high = None
+    if len(values) == len(rows) and not any(too_small(row, name) for row in rows):
+        found = mean_interval(values, confidence)
+        low, high = found.low, found.high
+    return {f"ci_low_{name}": low, f"ci_high_{name}": high}
+
+
+def _sample_size(row: Row, column: str) -> int | None:
+    if column.endswith("itl_ms"):
+        size = row["itl_count"]
+    else:
+        size = row["measured_requests"]
+        if "tpot" in column and isinstance(size, int) and isinstance(row["tpot_excluded"], int):
+            size -= row["tpot_excluded"]
+    runs = row.get("replications")
+    return size // (runs if isinstance(runs, int) else 1) if isinstance(size, int) else None

@@ -1,0 +1,95 @@
+"""Whether a run has a steady state, and what of its summary may be read as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from simqueue.request import Status
+from simqueue.results.metrics import Floats, has_status
+from simqueue.statistics.overload import Trend, is_overloaded, met_somebody, trend
+
+if TYPE_CHECKING:
+    from simqueue.results.summary import Row
+    from simqueue.simulation.recording import Recording
+
+WHOLE_RUN: Final = "whole run"
+STEADY: Final = "steady"
+_STEADY_STATE: Final = tuple(
+    [f"{s}_{m}_ms" for m in ("ttft", "tpot", "itl", "e2el") for s in ("mean", "median", "p95", "p99")]
+    + ["mean_queue_ms"]
+)
+_LEAST_FOR_NOTICE: Final = 20
+_HARDLY_MEET: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedLoad:
+    """What a policy is asked for against what it can carry.
+
+    Attributes
+    ----------
+    load : float or None
+        Arrival rate over capacity; None where either is unknown.
+    binding : str or None
+        What limits the capacity: slots, tokens, kv or compute.
+    """
+
+    load: float | None = None
+    binding: str | None = None
+
+
+def stay(recording: Recording) -> tuple[Floats, Floats]:
+    """Return when each request came and went, in seconds, in order of arrival; infinity where it stayed."""
+    requests = recording.requests
+    still_there = has_status(requests, Status.UNFINISHED)
+    return requests["arrival_s"], np.where(still_there, np.inf, requests["finish_s"])
+
+
+def run_trend(recording: Recording) -> Trend | None:
+    """Return how the number inside developed while requests arrived; None of too few requests."""
+    return trend(*stay(recording))
+
+
+def judged(rows: list[Row], recording: Recording, offered: OfferedLoad, warmup_s: float) -> list[Row]:
+    """Return the rows of one run with load, binding, overloaded, window and warm-up filled in.
+
+    In an overloaded run with a warm-up no latency is shown: it was meant as a steady state's, and there is none.
+    """
+    overloaded = is_overloaded(offered.load, run_trend(recording))
+    added: Row = {
+        "load": offered.load,
+        "binding": offered.binding,
+        "overloaded": overloaded,
+        "window": STEADY if warmup_s > 0 else WHOLE_RUN,
+        "warmup_s": warmup_s,
+    }
+    return [without_steady_state(row | added) for row in rows]
+
+
+def without_steady_state(row: Row) -> Row:
+    """Return a row without the latencies of a steady state that does not exist; other rows as they are."""
+    if not (row["overloaded"] and row["window"] == STEADY):
+        return row
+    hidden = (*_STEADY_STATE, *(f"ci_{end}_{name}" for end in ("low", "high") for name in _STEADY_STATE))
+    return {name: None if name in hidden else value for name, value in row.items()}
+
+
+def too_light(recordings: list[Recording]) -> str | None:
+    """Return a notice if so few requests meet each other in any of the runs that policies cannot differ."""
+    shares = [
+        met_somebody(*stay(recording)) for recording in recordings if len(recording.requests) and _enough(recording)
+    ]
+    known = [share for share in shares if share is not None]
+    if not known or max(known) >= _HARDLY_MEET:
+        return None
+    return (
+        f"at most {100 * max(known):.1f} % of the requests found another one inside: at so low a load policies cannot "
+        "differ; raise the rate, or start elsewhere in the trace"
+    )
+
+
+def _enough(recording: Recording) -> bool:
+    return len(recording.requests["arrival_s"]) >= _LEAST_FOR_NOTICE

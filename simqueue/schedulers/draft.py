@@ -1,0 +1,57 @@
+"""A step being put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from simqueue.request import Job
+
+
+@dataclass(slots=True)
+class Draft:
+    """What has been decided of a step so far.
+
+    Attributes
+    ----------
+    budget : int
+        Tokens that may still be given.
+    decodes : bool
+        Whether the decoding requests get their token in this step.
+    pieces : list of (past, new)
+        Prompt pieces, as in `Batch.prefill`.
+    tail_decodes, tail_context : int
+        Recomputed contexts of which only the last token is left (they count as decodes), and what they attend to.
+    fed : list of (Job, tokens)
+        Who got prompt tokens.
+    first : list of Job
+        Whose context is complete with this step.
+    admitted : list of (Job, cached tokens)
+    preempted, left_out : list of Job
+    head_may_grow : bool
+        Whether the head of the queue lacks blocks, and may find more of its tokens cached at the next step.
+    """
+
+    budget: int
+    decodes: bool = False
+    pieces: list[tuple[int, int]] = field(default_factory=list)
+    tail_decodes: int = 0
+    tail_context: int = 0
+    fed: list[tuple[Job, int]] = field(default_factory=list)
+    first: list[Job] = field(default_factory=list)
+    admitted: list[tuple[Job, int]] = field(default_factory=list)
+    preempted: list[Job] = field(default_factory=list)
+    left_out: list[Job] = field(default_factory=list)
+    head_may_grow: bool = False
+
+    def feed(self, job: Job, new: int) -> None:
+        """Give `new` prompt tokens to `job`."""
+        self.budget -= new
+        self.fed.append((job, new))
+        if new == 1 and job.known_tokens > job.request.prompt_tokens:
+            self.tail_decodes += 1
+            self.tail_context += job.computed_tokens + 1
+        else:
+            self.pieces.append((job.computed_tokens, new))
+        job.computed_tokens += new
+        if not job.rest_tokens:
+            self.first.append(job)

@@ -1,0 +1,234 @@
+"""The scheduler of vLLM's V1 engine: one list, one token budget, no phases.
+
+In every step the running requests are served first, in list order (order of admission), each with one token or with
+the next piece of its prompt, until the budget is gone; then, if nobody was preempted, waiting requests from the head
+on. Who lacks a block preempts: the latest admitted, or with ``policy: priority`` the least urgent. What differs between
+versions is in `VllmV1Rules`; which version has which rules and defaults is data of `simqueue.engines`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from simqueue.kvcache.base import Hit, KVCache
+from simqueue.request import Job
+from simqueue.schedulers.base import Plan
+from simqueue.schedulers.door import Door
+from simqueue.schedulers.draft import Draft
+from simqueue.schedulers.iteration import IterationPolicy
+from simqueue.schedulers.waiting import ByKey, FirstComeFirstServed
+from simqueue.settings import Settings
+
+UNCAPPED = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class VllmV1Rules:
+    """What differs between versions and is no flag.
+
+    Attributes
+    ----------
+    lone_request_uncapped : bool
+        Whether long_prefill_token_threshold does not hold for a request that is alone.
+    unchunked_overflow : {"stop", "skip"}
+        With chunking off, a prompt beyond the rest of the budget ends admission for the step, or is passed over (and
+        those passed over come back in reversed order).
+    ties_by_id : bool
+        Whether requests with equal priority and arrival are ordered by their id as text (else by arrival).
+    """
+
+    lone_request_uncapped: bool = True
+    unchunked_overflow: Literal["stop", "skip"] = "stop"
+    ties_by_id: bool = True
+
+
+class VllmV1Settings(Settings):
+    """Flags of the engine, by its own names. All are set once a version has given its defaults."""
+
+    max_num_seqs: int = Field(ge=1, description="requests that may run at one time")
+    max_num_batched_tokens: int = Field(ge=1, description="token budget of a step")
+    policy: Literal["fcfs", "priority"] = Field("fcfs", description="order of the queue, and who is preempted")
+    enable_chunked_prefill: bool = Field(True, description="whether prompts may be cut to the rest of the budget")
+    long_prefill_token_threshold: int = Field(
+        0, ge=0, description="most prompt tokens a request gets in a step; 0: no cap of its own"
+    )
+    long_prefill_token_threshold_adaptive: bool = Field(
+        False, description="raise the cap to max_num_batched_tokens over the requests in the system"
+    )
+    scheduler_reserve_full_isl: bool = Field(
+        True, description="admit a request only if its whole known sequence fits the free blocks"
+    )
+    async_scheduling: bool = Field(False, description="plan the next step while one runs")
+
+    @model_validator(mode="after")
+    def _every_seat_has_a_token(self) -> VllmV1Settings:
+        if self.max_num_batched_tokens < self.max_num_seqs:
+            raise PydanticCustomError(
+                "budget_below_seats",
+                "max_num_batched_tokens = {tokens}: must be at least max_num_seqs = {seqs}",
+                {"tokens": self.max_num_batched_tokens, "seqs": self.max_num_seqs},
+            )
+        return self
+
+
+class VllmV1(IterationPolicy):
+    """vLLM V1.
+
+    Parameters
+    ----------
+    settings : VllmV1Settings
+    kv : KVCache
+        With a lag of 1 where scheduling is asynchronous and prefixes are cached.
+    door : Door
+    rules : VllmV1Rules
+    """
+
+    Settings: ClassVar[type[VllmV1Settings]] = VllmV1Settings
+    summary: ClassVar[str] = "vLLM V1: running requests in list order, then waiting ones, one token budget"
+
+    def __init__(self, settings: VllmV1Settings, kv: KVCache, door: Door, rules: VllmV1Rules | None = None) -> None:
+        self.settings = settings
+        self.rules = rules or VllmV1Rules()
+        self.depth = 2 if settings.async_scheduling else 1
+        self._priority = settings.policy == "priority"
+        queue = ByKey(self._urgency) if self._priority else FirstComeFirstServed()
+        self._start(kv, door, settings.max_num_seqs, queue)
+        self._cap = UNCAPPED
+
+    @property
+    def step_tokens(self) -> int:
+        """Token budget of one step."""
+        return self.settings.max_num_batched_tokens
+
+    def plan(self, now_s: float) -> Plan | None:
+        """Decide the next step: running requests, then waiting ones."""
+        self._cap = self._prefill_cap()
+        draft = self.new_draft()
+        self._serve_running(draft)
+        if not draft.preempted:
+            self.admit(draft)
+        return self.seal(draft)
+
+    def chunk(self, job: Job, draft: Draft) -> int:
+        """Return the rest of what `job` is to compute, capped by threshold and budget."""
+        wanted = min(job.rest_tokens, self._cap)
+        if wanted <= draft.budget or self.settings.enable_chunked_prefill:
+            return min(wanted, draft.budget)
+        return 0
+
+    def fits(self, job: Job, hit: Hit, new: int) -> bool:
+        """Return whether the first piece fits, and with scheduler_reserve_full_isl all that is known of `job`."""
+        others_run = bool(self.running)
+        if self.settings.scheduler_reserve_full_isl and not self.kv.can_admit(
+            job, hit, job.known_tokens, others_run=others_run
+        ):
+            return False
+        return self.kv.can_admit(job, hit, hit.tokens + new, others_run=others_run)
+
+    def admit(self, draft: Draft) -> None:
+        """Seat waiting requests until one does not fit; without chunking, old versions pass over long prompts."""
+        skips = self.rules.unchunked_overflow == "skip" and not self.settings.enable_chunked_prefill
+        passed_over: list[Job] = []
+        while self.waiting and len(self.running) < self.max_num_seqs and draft.budget > 0:
+            if self.admit_one(self.waiting.head, draft):
+                continue
+            if not skips or min(self.waiting.head.rest_tokens, self._cap) <= draft.budget:
+                break
+            passed_over.append(self.waiting.pop())
+        for job in passed_over:
+            self.waiting.put_back(job)
+
+    def _urgency(self, job: Job) -> tuple[int, float, str]:
+        request = job.request
+        return request.priority, request.arrival_s, request.request_id if self.rules.ties_by_id else ""
+
+    def _prefill_cap(self) -> int:
+        settings = self.settings
+        inside = len(self.running) + len(self.waiting)
+        cap = settings.long_prefill_token_threshold
+        if not cap or (self.rules.lone_request_uncapped and inside <= 1):
+            return UNCAPPED
+        if settings.long_prefill_token_threshold_adaptive:
+            return max(cap, settings.max_num_batched_tokens // inside)
+        return cap
+
+    def _serve_running(self, draft: Draft) -> None:
+        """Serve all at once from the running sums; in list order where budget or blocks are short."""
+        pieces = self._pieces(draft)
+        demand = self.clock.demand()
+        if pieces is None or demand + self._growth(pieces) > self.kv.free:
+            self._walk(draft)
+            return
+        if self.clock.seqs:
+            self.kv.take(demand)
+            draft.decodes = True
+            draft.budget -= self.clock.seqs
+        for job, new in pieces:
+            self.kv.extend(job, job.computed_tokens, job.computed_tokens + new)
+            self.feed(job, new, draft)
+
+    def _pieces(self, draft: Draft) -> list[tuple[Job, int]] | None:
+        """Return what unfinished prompts get; None if one of them might take from decodes that stand behind it."""
+        budget = draft.budget - self.clock.seqs
+        pieces = []
+        for job in self.prefilling:
+            wanted = min(job.rest_tokens, self._cap)
+            if wanted > budget:
+                if job.place < self.clock.latest_place:
+                    return None
+                wanted = budget
+            if wanted <= 0:
+                break
+            pieces.append((job, wanted))
+            budget -= wanted
+        return pieces
+
+    def _growth(self, pieces: list[tuple[Job, int]]) -> int:
+        growth = self.kv.growth
+        return sum(growth(job.request, job.computed_tokens, job.computed_tokens + new) for job, new in pieces)
+
+    def _walk(self, draft: Draft) -> None:
+        served: dict[Job, int] = {}
+        for job in list(self.running):
+            if draft.budget <= 0:
+                break
+            if job not in self.running:
+                continue
+            wanted = 1 if job.decoding else min(job.rest_tokens, self._cap, draft.budget)
+            if job in self.ended or not wanted:
+                continue
+            if self._allocate(job, wanted, served, draft):
+                served[job] = wanted
+                draft.budget -= wanted
+            elif not self._priority:
+                break
+        for job, new in served.items():
+            if not job.decoding:
+                draft.budget += new
+                self.feed(job, new, draft)
+        draft.left_out = [job for job in self.running if job.decoding and job not in served]
+        draft.decodes = True
+
+    def _allocate(self, job: Job, new: int, served: dict[Job, int], draft: Draft) -> bool:
+        """Take the blocks `job` needs, preempting until they are there; False if it was preempted itself."""
+        before = job.computed_tokens
+        need = self.clock.needs_block(job) if job.decoding else self.kv.growth(job.request, before, before + new)
+        while need > self.kv.free:
+            victim = self._victim()
+            self.preempt(victim, draft, granted=served.pop(victim, 0))
+            if victim is job:
+                return False
+        if job.decoding:
+            self.kv.take(need)
+        else:
+            self.kv.extend(job, before, before + new)
+        return True
+
+    def _victim(self) -> Job:
+        if self._priority:
+            return max(self.running, key=lambda job: (job.request.priority, job.request.arrival_s))
+        return next(reversed(self.running))

@@ -1,0 +1,102 @@
+"""Comparing alternatives that saw the same traffic: paired differences and ratios, several at a time by Holm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from simqueue.errors import InputError
+from simqueue.statistics.intervals import CONFIDENCE, Interval, mean_interval
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One alternative against a baseline, replication by replication.
+
+    Attributes
+    ----------
+    difference : Interval
+        Alternative less baseline.
+    ratio, ratio_low, ratio_high : float or None
+        Alternative over baseline, as the exponential of the mean log ratio, and the ends of its interval, which is not
+        symmetric; None unless all values are > 0.
+    p_value : float or None
+        Two-sided, of a paired t-test; None of fewer than two replications.
+    adjusted_p : float or None
+        After Holm's correction for all comparisons of a table.
+    """
+
+    difference: Interval
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+    p_value: float | None
+    adjusted_p: float | None = None
+
+    def verdict(self, *, larger_is_better: bool, confidence: float = CONFIDENCE) -> str:
+        """Return better, worse, no difference shown, the same, or too few replications."""
+        p = self.adjusted_p if self.adjusted_p is not None else self.p_value
+        if p is None:
+            return "too few replications"
+        if self.difference.mean == 0 and self.difference.half_width == 0:
+            return "the same"
+        if p > 1 - confidence:
+            return "no difference shown"
+        return "better" if (self.difference.mean > 0) == larger_is_better else "worse"
+
+
+def paired(values: Sequence[float], baseline: Sequence[float], confidence: float = CONFIDENCE) -> Comparison:
+    """Compare an alternative with a baseline that saw the same traffic.
+
+    Parameters
+    ----------
+    values, baseline : sequences of float
+        One value a replication, the same replications in the same order.
+    confidence : float
+    """
+    if len(values) != len(baseline) or not values:
+        raise InputError(f"a paired comparison needs pairs: there are {len(values)} and {len(baseline)} values")
+    differences = [value - base for value, base in zip(values, baseline, strict=True)]
+    difference = mean_interval(differences, confidence)
+    ratio = low = high = None
+    if all(value > 0 for value in (*values, *baseline)):
+        logs = mean_interval([math.log(v / b) for v, b in zip(values, baseline, strict=True)], confidence)
+        ratio = math.exp(logs.mean)
+        if logs.low is not None and logs.high is not None:
+            low, high = math.exp(logs.low), math.exp(logs.high)
+    return Comparison(difference, ratio, low, high, _p_value(differences))
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Return p-values adjusted for their number by Holm's step-down rule (1979), in the order given."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted = [0.0] * len(p_values)
+    worst = 0.0
+    for rank, i in enumerate(order):
+        worst = max(worst, min(1.0, (len(p_values) - rank) * p_values[i]))
+        adjusted[i] = worst
+    return tuple(adjusted)
+
+
+def adjusted(comparisons: Mapping[K, Comparison]) -> dict[K, Comparison]:
+    """Return the comparisons of one table with p-values adjusted for their number."""
+    tested = [key for key, found in comparisons.items() if found.p_value is not None]
+    corrected = dict(zip(tested, holm([comparisons[key].p_value or 0.0 for key in tested]), strict=True))
+    return {key: replace(found, adjusted_p=corrected.get(key)) for key, found in comparisons.items()}
+
+
+def _p_value(differences: Sequence[float]) -> float | None:
+    from scipy.special import stdtr  # noqa: PLC0415 - scipy is slow to load and not always wanted
+
+    n = len(differences)
+    if n < 2:
+        return None
+    mean = math.fsum(differences) / n
+    error = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (n - 1) / n)
+    if error == 0:
+        return 1.0 if mean == 0 else 0.0
+    return float(2 * stdtr(n - 1, -abs(mean) / error))

@@ -1,0 +1,262 @@
+"""The calibrated roofline: terms that add up, each at the rate that was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simqueue.errors import InputError
+from simqueue.hardware import Gpu, Model
+from simqueue.steptime.base import Batch, StepTime
+from simqueue.steptime.coefficients import Coefficients
+from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
+from simqueue.steptime.preset import Preset
+from simqueue.steptime.terms import Term
+from simqueue.steptime.validity import Columns, hardware_notes, step_notes
+from simqueue.steptime.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Coefficients turned into seconds for one model on one GPU (of several that share it).
+
+    Attributes
+    ----------
+    weights_s_per_byte, kv_s_per_byte, mixed_kv_s_per_byte : float
+    layer_s_per_flop, head_s_per_flop, attention_s_per_flop : float
+    rereads_per_byte : float
+        Further readings of the KV in mixed steps, for each decode and each byte of KV; at most `most_rereads`.
+    most_rereads : int
+        Query heads of a group, less one.
+    walk_s_per_token : float
+        Least time of attention in mixed steps, for each token of the longest context.
+    fixed_s, prefill_fixed_s : float
+        Launches and all-reduce latencies of a step; the former is part of the latter.
+    s_per_seq, s_per_token : float
+        Of each sequence, and of each token that all-reduces send around.
+    host_s, host_s_per_seq, step_s : float
+    """
+
+    weights_s_per_byte: float
+    kv_s_per_byte: float
+    mixed_kv_s_per_byte: float
+    layer_s_per_flop: float
+    head_s_per_flop: float
+    attention_s_per_flop: float
+    rereads_per_byte: float
+    most_rereads: int
+    walk_s_per_token: float
+    fixed_s: float
+    prefill_fixed_s: float
+    s_per_seq: float
+    s_per_token: float
+    host_s: float
+    host_s_per_seq: float
+    step_s: float
+
+    @classmethod
+    def of(cls, values: Coefficients, model: Model, gpu: Gpu, tensor_parallel: int) -> Rates:
+        """Return the rates of a model on each of `tensor_parallel` GPUs.
+
+        Raises
+        ------
+        InputError
+            Several GPUs, and the width of the model or the speed of the link is not known.
+        """
+        layers, bandwidth = model.layers, gpu.bandwidth_bytes_per_s
+        mixed_share = values.mixed_kv_bandwidth_share or values.kv_bandwidth_share
+        reread_bytes = None if values.reread_gb is None else values.reread_gb * 1e9 * layers
+        reduces = 2 * layers if tensor_parallel > 1 else 0
+        fixed_s = 1e-6 * (layers * values.layer_us + reduces * values.allreduce_us)
+        return cls(
+            weights_s_per_byte=1 / (bandwidth * values.bandwidth_share),
+            kv_s_per_byte=1 / (bandwidth * values.kv_bandwidth_share),
+            mixed_kv_s_per_byte=1 / (bandwidth * mixed_share),
+            layer_s_per_flop=1 / (gpu.flops_for(model.matrix_format) * values.mfu),
+            head_s_per_flop=1 / (gpu.flops_per_s * values.mfu),
+            attention_s_per_flop=1 / (gpu.flops_per_s * values.attention_mfu),
+            rereads_per_byte=0.0 if reread_bytes is None else 1 / reread_bytes,
+            most_rereads=0 if model.latent_dim else model.heads // model.kv_heads - 1,
+            walk_s_per_token=1e-9 * values.walk_ns * layers,
+            fixed_s=fixed_s,
+            prefill_fixed_s=fixed_s + 1e-6 * layers * values.prefill_layer_us,
+            s_per_seq=1e-6 * values.seq_us,
+            s_per_token=_allreduce_s_per_token(values, model, gpu, tensor_parallel),
+            host_s=1e-3 * values.host_ms,
+            host_s_per_seq=1e-6 * values.host_seq_us,
+            step_s=1e-3 * values.step_ms,
+        )
+
+
+def _allreduce_s_per_token(values: Coefficients, model: Model, gpu: Gpu, tensor_parallel: int) -> float:
+    """Two ring all-reduces a layer: each GPU sends ``2 (tp - 1) / tp`` times the hidden state, in bf16."""
+    if tensor_parallel == 1:
+        return 0.0
+    if model.hidden is None:
+        raise InputError(f"model: {model.name} states no hidden width, which all-reduces of tensor_parallel need")
+    if gpu.link_bytes_per_s is None:
+        raise InputError(f"gpu: {gpu.name} states no link_bytes_per_s, which tensor_parallel {tensor_parallel} needs")
+    sent = 2 * model.layers * 2 * (tensor_parallel - 1) / tensor_parallel * model.hidden * 2
+    return sent / (gpu.link_bytes_per_s * values.link_share)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedStepTime(StepTime):
+    """The sum of what a step's parts take, or what the host needs, whichever is longer; plus the host's own part.
+
+    Attributes
+    ----------
+    work : Work
+        Bytes and FLOPs of one GPU.
+    rates : Rates
+    preset : Preset or None
+        Where the values come from; its range is what `warnings` looks at.
+    notes : tuple of str
+        What about model and GPU lies outside that range.
+    """
+
+    work: Work
+    rates: Rates
+    preset: Preset | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        gpu: Gpu,
+        tensor_parallel: int,
+        values: Coefficients,
+        preset: Preset | None = None,
+    ) -> CalibratedStepTime:
+        """Return the step time of a model on `tensor_parallel` GPUs.
+
+        Raises
+        ------
+        InputError
+            The heads cannot be shared out over so many GPUs, or something is missing that all-reduces need.
+        """
+        notes = () if preset is None else tuple(hardware_notes(preset, model, gpu, tensor_parallel))
+        work = Work.of(model, tensor_parallel)
+        return cls(work, Rates.of(values, model, gpu, tensor_parallel), preset, notes)
+
+    def seconds(self, batch: Batch) -> float:
+        """Return how long one step takes."""
+        rates, seqs = self.rates, batch.decode_seqs
+        kv_bytes = self.work.decode_kv_bytes(seqs, batch.context_tokens)
+        if batch.prefill:
+            gpu_s = self._other_s(batch) + self._attention_s(batch, kv_bytes)
+            seqs += len(batch.prefill)
+        else:
+            gpu_s = self._other_s(batch) + rates.kv_s_per_byte * kv_bytes
+        return max(gpu_s, rates.host_s + rates.host_s_per_seq * seqs) + rates.step_s
+
+    def durations(self, batch: Batch, n: int) -> list[float]:
+        """Return the durations of `n` steps in a row; only what the decodes' contexts cost grows."""
+        if n < 1 or batch.prefill or not batch.decode_seqs or self.work.window_tokens:
+            return [self.seconds(batch.later(i)) for i in range(n)]
+        rates = self.rates
+        other_s, host_s = self._other_s(batch), rates.host_s + rates.host_s_per_seq * batch.decode_seqs
+        per_byte, per_token, step_s = rates.kv_s_per_byte, self.work.kv_bytes_per_token, rates.step_s
+        if n > ARRAYS_PAY_ABOVE:
+            gpu_s = other_s + per_byte * (per_token * context_array(batch, n))
+            longest: list[float] = (np.maximum(gpu_s, host_s) + step_s).tolist()
+            return longest
+        return [max(other_s + per_byte * (per_token * context), host_s) + step_s for context in contexts(batch, n)]
+
+    def warnings(self, steps: Columns) -> list[str]:
+        """Return one line for each way in which a run left the range that its preset was measured in."""
+        if self.preset is None:
+            return []
+        notes = [*self.notes, *step_notes(self.preset, steps)]
+        return [f"step_time: preset {self.preset.name} {note}" for note in notes]
+
+    def explain(self, batch: Batch) -> list[Term]:
+        """Return the terms of one step, for people; those that count add up to `seconds`."""
+        work, rates = self.work, self.rates
+        tokens, seqs = batch.decode_tokens + batch.prefill_tokens, batch.decode_seqs + len(batch.prefill)
+        weight_bytes = work.weight_bytes(tokens)
+        read_s = weight_bytes * rates.weights_s_per_byte
+        layer_flops, head_flops = work.linear_flops_per_token * tokens, work.head_flops_per_row * batch.sampled_rows
+        compute_s = layer_flops * rates.layer_s_per_flop + head_flops * rates.head_s_per_flop
+        host_s = rates.host_s + rates.host_s_per_seq * seqs
+        gpu_s = self.seconds(batch) - rates.step_s if host_s <= 0 else self._gpu_s(batch)
+        busy = gpu_s >= host_s
+        reads = read_s >= compute_s
+        return [
+            Term("weights", read_s, weight_bytes, None, busy and reads, "memory"),
+            Term("matrices and head", compute_s, None, layer_flops + head_flops, busy and not reads, "compute"),
+            *self._attention_terms(batch, busy=busy),
+            Term(
+                "launches",
+                rates.prefill_fixed_s if batch.prefill else rates.fixed_s,
+                None,
+                None,
+                busy,
+                "latency",
+            ),
+            Term("sequences", rates.s_per_seq * seqs, None, None, busy, "latency"),
+            Term("all-reduce, data", rates.s_per_token * tokens, None, None, busy, "link"),
+            Term("host, beside the GPU", host_s, None, None, not busy, "host"),
+            Term("host, before the GPU", rates.step_s, None, None, True, "host"),
+        ]
+
+    def _attention_terms(self, batch: Batch, *, busy: bool) -> list[Term]:
+        work, rates = self.work, self.rates
+        kv_bytes = work.decode_kv_bytes(batch.decode_seqs, batch.context_tokens)
+        if not batch.prefill:
+            return [Term("keys and values", kv_bytes * rates.kv_s_per_byte, kv_bytes, None, busy, "memory")]
+        piece_bytes, flops = work.prefill_kv_bytes(batch), work.attention_flops(batch)
+        sums = (
+            Term("keys and values of decodes", self._mixed_kv_s(batch, kv_bytes), kv_bytes, None, bound="memory"),
+            Term("keys and values of prompts", piece_bytes * rates.mixed_kv_s_per_byte, piece_bytes, bound="memory"),
+            Term("attention of prompts", flops * rates.attention_s_per_flop, None, flops, bound="compute"),
+        )
+        walk_s = rates.walk_s_per_token * _longest_context(batch)
+        walks = walk_s > sum(term.seconds for term in sums)
+        return [
+            *(Term(t.name, t.seconds, t.bytes_moved, t.flops, busy and not walks, t.bound) for t in sums),
+            Term("longest context, alone", walk_s, None, None, busy and walks, "latency"),
+        ]
+
+    def _gpu_s(self, batch: Batch) -> float:
+        kv_bytes = self.work.decode_kv_bytes(batch.decode_seqs, batch.context_tokens)
+        if batch.prefill:
+            return self._other_s(batch) + self._attention_s(batch, kv_bytes)
+        return self._other_s(batch) + self.rates.kv_s_per_byte * kv_bytes
+
+    def _other_s(self, batch: Batch) -> float:
+        """Return what does not depend on contexts: matrices, launches, sequences, all-reduces."""
+        rates, work = self.rates, self.work
+        tokens, seqs, fixed_s = batch.decode_tokens, batch.decode_seqs, rates.fixed_s
+        if batch.prefill:
+            tokens, seqs, fixed_s = tokens + batch.prefill_tokens, seqs + len(batch.prefill), rates.prefill_fixed_s
+        read_s = work.weight_bytes(tokens) * rates.weights_s_per_byte
+        compute_s = (
+            work.linear_flops_per_token * tokens * rates.layer_s_per_flop
+            + work.head_flops_per_row * batch.sampled_rows * rates.head_s_per_flop
+        )
+        return max(read_s, compute_s) + fixed_s + rates.s_per_seq * seqs + rates.s_per_token * tokens
+
+    def _attention_s(self, batch: Batch, kv_bytes: float) -> float:
+        """Return attention in a step that holds prompt pieces: what all read and compute, or the longest alone."""
+        rates, work = self.rates, self.work
+        together = (
+            work.attention_flops(batch) * rates.attention_s_per_flop
+            + work.prefill_kv_bytes(batch) * rates.mixed_kv_s_per_byte
+            + self._mixed_kv_s(batch, kv_bytes)
+        )
+        return max(together, rates.walk_s_per_token * _longest_context(batch))
+
+    def _mixed_kv_s(self, batch: Batch, kv_bytes: float) -> float:
+        """Return the KV reads of decodes beside prompts; heads of a group read again what the cache let go."""
+        rates = self.rates
+        again = min(float(rates.most_rereads), batch.decode_seqs * kv_bytes * rates.rereads_per_byte)
+        return kv_bytes * rates.mixed_kv_s_per_byte * (1 + again)
+
+
+def _longest_context(batch: Batch) -> float:
+    """Return the longest context of a step; of the decodes only the mean is known."""
+    longest = max(past + new for past, new in batch.prefill)
+    return max(longest, batch.context_tokens / batch.decode_seqs) if batch.decode_seqs else longest

@@ -1,0 +1,74 @@
+"""Whether steps stay inside the range a preset was measured in: looked at after a run, so that pricing stays cheap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simqueue.hardware import Gpu, Model
+from simqueue.steptime.base import Batch
+from simqueue.steptime.preset import Preset
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+def hardware_notes(preset: Preset, model: Model, gpu: Gpu, tensor_parallel: int) -> Iterator[str]:
+    """Yield a line for each thing about model and GPU that the preset's data does not cover."""
+    card, valid = preset.card, preset.card.valid
+    if card.gpu is not None and gpu.name != card.gpu:
+        yield f"was fitted on {card.gpu}; here it prices {gpu.name}"
+    if valid.tensor_parallel is not None and tensor_parallel not in valid.tensor_parallel:
+        yield f"was fitted for tensor_parallel {_some(valid.tensor_parallel)}; here it is {tensor_parallel}"
+    stored = model.expert_weights or model.weights or "bf16"
+    if valid.weights is not None and stored not in valid.weights:
+        yield f"was fitted for weights in {_some(valid.weights)}; {model.name} has {stored}"
+    active_b = model.active_parameters / 1e9
+    if valid.parameters_b is not None and not valid.parameters_b[0] <= active_b <= valid.parameters_b[1]:
+        first, last = valid.parameters_b
+        yield f"was fitted for models of {first:g} to {last:g} B parameters; {model.name} has {active_b:.3g} B"
+
+
+def step_notes(preset: Preset, steps: Columns) -> Iterator[str]:
+    """Yield a line for each quantity that leaves the preset's range in some step.
+
+    Parameters
+    ----------
+    preset : Preset
+    steps : mapping of str to array, each of length n_rows
+        ``decode_seqs``, ``context_tokens``, ``prefill_tokens`` and ``repeat``, as in `Recording.steps`: a row is
+        `repeat` steps in a row, its context that of the first.
+    """
+    valid = preset.card.valid
+    decode_seqs, repeat = steps["decode_seqs"], steps["repeat"]
+    last_context = steps["context_tokens"] + (repeat - 1) * decode_seqs
+    means = last_context / np.maximum(decode_seqs, 1)
+    quantities = (
+        ("decodes a step", valid.decode_seqs, decode_seqs),
+        ("tokens of context a decode", valid.context_tokens, means),
+        ("prompt tokens a step", valid.prefill_tokens, steps["prefill_tokens"]),
+    )
+    for what, bounds, values in quantities:
+        if bounds is None:
+            continue
+        outside = (values > 0) & ((values < bounds[0]) | (values > bounds[1]))
+        share = float((repeat * outside).sum()) / max(1, int(repeat.sum()))
+        if share:
+            reached = values[outside]
+            yield (
+                f"was fitted for {bounds[0]:g} to {bounds[1]:g} {what}; {100 * share:.2g} % of the steps are outside, "
+                f"with {reached.min():.4g} to {reached.max():.4g}"
+            )
+
+
+def as_columns(batch: Batch) -> Columns:
+    """Return one step as the columns that `step_notes` takes."""
+    row = (batch.decode_seqs, batch.context_tokens, batch.prefill_tokens, 1)
+    names = ("decode_seqs", "context_tokens", "prefill_tokens", "repeat")
+    return {name: np.array([value]) for name, value in zip(names, row, strict=True)}
+
+
+def _some(values: list[Any]) -> str:
+    return ", ".join(map(str, values))

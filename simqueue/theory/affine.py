@@ -1,0 +1,108 @@
+"""A step model seen through four numbers: a + b decodes + c prompt tokens + d context tokens."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from simqueue.steptime.base import Batch, StepTime
+
+_EXACT = 1e-9
+"""Relative misfit up to which a model counts as affine: rounding, no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What an average step holds; fractions allowed.
+
+    Attributes
+    ----------
+    decodes : float
+        Requests that decode.
+    context_tokens : float
+        Tokens that these attend to, together.
+    prompt_tokens : float
+        Prompt tokens computed.
+    prompts : float
+        Prompts that are completed.
+    past_tokens : float
+        Context before an average prompt piece, which prices its attention.
+    """
+
+    decodes: float
+    context_tokens: float
+    prompt_tokens: float
+    prompts: float
+    past_tokens: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """Coefficients in seconds of ``t = a + b decodes + c prompt tokens + d context tokens`` near a composition.
+
+    Attributes
+    ----------
+    overhead_s, per_decode_s, per_prompt_token_s, per_context_token_s : float
+        a, b, c, d.
+    exact : bool
+        Whether the model is affine and not only approximated here.
+    """
+
+    overhead_s: float
+    per_decode_s: float
+    per_prompt_token_s: float
+    per_context_token_s: float
+    exact: bool
+
+    def seconds(self, at: Composition) -> float:
+        """Return the step's time."""
+        return (
+            self.overhead_s
+            + self.per_decode_s * at.decodes
+            + self.per_prompt_token_s * at.prompt_tokens
+            + self.per_context_token_s * at.context_tokens
+        )
+
+
+def step_seconds(step: StepTime, at: Composition) -> float:
+    """Return what a step model says of an average composition, on a line between whole numbers of decodes."""
+    low = math.floor(at.decodes)
+    part = at.decodes - low
+    if part < 1e-9:
+        return step.seconds(_batch(at, low))
+    return (1 - part) * step.seconds(_batch(at, low)) + part * step.seconds(_batch(at, low + 1))
+
+
+def _batch(at: Composition, decodes: int) -> Batch:
+    context = round(at.context_tokens * decodes / at.decodes) if at.decodes else 0
+    # pieces of equal length, so that attention, which is quadratic in a prompt, is priced like that of whole prompts
+    whole = max(1, round(at.prompts)) if at.prompt_tokens >= 1 else 0
+    tokens = round(at.prompt_tokens)
+    pieces = tuple((round(at.past_tokens), tokens // whole + (i < tokens % whole)) for i in range(min(whole, tokens)))
+    return Batch(decodes, decodes, context, pieces, decodes + round(at.prompts))
+
+
+def fit(step: StepTime, at: Composition) -> Affine:
+    """Return the coefficients that a step model has near a composition.
+
+    Slopes are differences between the composition and one with twice as much of one kind.
+    """
+    decodes = max(1, round(at.decodes)) if at.decodes else 0
+    context = round(at.context_tokens)
+    tokens = max(1, round(at.prompt_tokens))
+    past = round(at.past_tokens)
+
+    def seconds(decodes: int, tokens: int, context: int) -> float:
+        return step.seconds(Batch(decodes, decodes, context, ((past, tokens),), decodes + 1))
+
+    here = seconds(decodes, tokens, context)
+    b = (seconds(2 * decodes, tokens, context) - here) / decodes if decodes else 0.0
+    c = (seconds(decodes, 2 * tokens, context) - here) / tokens
+    d = (seconds(decodes, tokens, 2 * context) - here) / context if decodes and context else 0.0
+    a = here - b * decodes - c * tokens - d * context
+    elsewhere = seconds(3 * decodes, 5 * tokens, 7 * context)
+    predicted = a + 3 * b * decodes + 5 * c * tokens + 7 * d * context
+    # a window of a roofline can look like a line; a wider one, with next to no prompt, tells them apart
+    light = step.seconds(Batch(decodes, decodes, context, ((0, 1),), decodes + 1))
+    misfit = max(abs(predicted - elsewhere) / elsewhere, abs(a + b * decodes + c + d * context - light) / light)
+    return Affine(a, b, c, d, misfit < _EXACT)

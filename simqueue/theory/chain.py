@@ -1,0 +1,112 @@
+"""Queues that work in steps: the chain of the number in the system at the starts of steps, solved numerically."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simqueue.errors import InputError
+
+_MOST_STATES = 6000
+_TAIL = 1e-11
+"""Probability that may lie beyond the states looked at."""
+
+Stay = Callable[[int], tuple[int, NDArray[Any]]]
+"""Number in the system at a step's start -> (number that surely stays, law of how many more stay, from 0 on)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Averages:
+    """Time averages by renewal-reward.
+
+    Attributes
+    ----------
+    busy_share : float
+    mean_in_service : float
+        Over all time.
+    mean_batch : float
+        In service, over the time in which a step runs.
+    mean_wait_s : float
+        Until the start of one's first step.
+    """
+
+    busy_share: float
+    mean_in_service: float
+    mean_batch: float
+    mean_wait_s: float
+
+
+def renewal_averages(
+    arrival_rate: float, seconds: Callable[[int], float], stay: Stay, served: Callable[[int], int], *, start: int
+) -> Averages:
+    """Return the time averages of a stepped queue with Poisson arrivals.
+
+    A step that starts with n in the system takes ``seconds(n)`` and serves ``served(n)`` of them. Those who arrive in
+    it wait for its end. From an empty system the next step starts with the next arrival, at once.
+
+    Parameters
+    ----------
+    arrival_rate : float
+        Per second; the queue is stable.
+    seconds, stay, served : callables of the number in the system
+    start : int
+        States to begin with; they are doubled until next to nothing lies beyond.
+
+    Raises
+    ------
+    InputError
+        If the load is so close to 1 that thousands of states do not do.
+    """
+    states = start
+    while True:
+        shares, emptied = _stationary(arrival_rate, seconds, stay, states)
+        if shares[-max(1, states // 16) :].sum() < _TAIL:
+            break
+        if states >= _MOST_STATES:
+            raise InputError(f"the load is too close to 1: {states} states of the chain do not do; lower arrival_rate")
+        states = min(2 * states, _MOST_STATES)
+    n = np.arange(1, states + 1)
+    lengths = np.array([seconds(int(k)) for k in n])
+    in_service = np.array([served(int(k)) for k in n])
+    busy_s = float(shares @ lengths)
+    cycle_s = busy_s + emptied / arrival_rate
+    waiting = float(shares @ (lengths * (n - in_service + arrival_rate * lengths / 2))) / cycle_s
+    serving = float(shares @ (lengths * in_service)) / cycle_s
+    return Averages(busy_s / cycle_s, serving, serving * cycle_s / busy_s, waiting / arrival_rate)
+
+
+def _stationary(
+    arrival_rate: float, seconds: Callable[[int], float], stay: Stay, states: int
+) -> tuple[NDArray[Any], float]:
+    """Return the share of steps that start with 1 .. `states` in the system, and of those that leave it empty."""
+    moves = np.zeros((states, states + 1))
+    arrivals: dict[float, NDArray[Any]] = {}
+    for n in range(1, states + 1):
+        length = seconds(n)
+        if length not in arrivals:
+            arrivals[length] = poisson(arrival_rate * length, states)
+        sure, more = stay(n)
+        after = np.convolve(more, arrivals[length])[: states + 1 - sure]
+        moves[n - 1, sure : sure + len(after)] = after
+        moves[n - 1, -1] += 1 - after.sum()
+    emptied = moves[:, 0].copy()
+    chain = moves[:, 1:]
+    chain[:, 0] += emptied
+    balance = chain.T - np.eye(states)
+    balance[-1] = 1.0
+    right = np.zeros(states)
+    right[-1] = 1.0
+    shares = np.clip(np.linalg.solve(balance, right), 0, None)
+    return shares, float(shares @ emptied)
+
+
+def poisson(mean: float, most: int) -> NDArray[Any]:
+    """Return P(k) for k = 0 .. `most`, shortened where nothing is left."""
+    last = min(most, math.ceil(mean + 12 * math.sqrt(mean) + 40))
+    k = np.arange(last + 1)
+    return np.asarray(np.exp(-mean + k * math.log(mean) - np.array([math.lgamma(i + 1) for i in k])))

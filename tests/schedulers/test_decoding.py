@@ -1,0 +1,143 @@
+"""The decode clock against a walk over lists of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simqueue.errors import RunError
+from simqueue.request import Job, Request
+from simqueue.schedulers.decoding import DecodeClock
+
+
+def joining(place: int, prompt_tokens: int, output_tokens: int, made: int = 1) -> Job:
+    """Return a job whose prompt is computed and that has made `made` tokens."""
+    job = Job(Request(str(place), 0.0, prompt_tokens, output_tokens), place)
+    job.place = place
+    job.known_tokens = prompt_tokens + made
+    job.computed_tokens = job.known_tokens - 1
+    return job
+
+
+@dataclass
+class Walked:
+    """What a plain account says of one decoding request: tokens it has, tokens it will have."""
+
+    tokens: int
+    last: int
+
+    def needs_block(self, block_size: int) -> bool:
+        """Whether the token fed next starts a block: all before it fill whole ones."""
+        return (self.tokens - 1) % block_size == 0
+
+
+def walked_demand(walked: list[Walked], n: int, block_size: int) -> list[int]:
+    """Return the blocks that each of the next `n` steps takes, all tokens laid out one by one."""
+    ahead = [[Walked(one.tokens + i, one.last) for one in walked] for i in range(n)]
+    return [sum(one.needs_block(block_size) for one in step) for step in ahead]
+
+
+lengths = st.tuples(st.integers(1, 20), st.integers(2, 25), st.integers(1, 24)).filter(lambda x: x[2] < x[1])
+actions = st.lists(
+    st.tuples(st.just("join"), lengths)
+    | st.tuples(st.just("leave"), st.integers(0, 9))
+    | st.tuples(st.just("step"), st.integers(1, 12)),
+    max_size=40,
+)
+
+
+@settings(deadline=None)
+@given(actions, st.integers(1, 5), st.integers(0, 12), st.integers(1, 30))
+def test_counters_are_those_of_a_walk(
+    todo: list[tuple[str, object]], block_size: int, free_blocks: int, n: int
+) -> None:
+    """Context, demand, steps carried and who ends are what laying out all tokens one by one gives."""
+    clock = DecodeClock(block_size, grows=True)
+    walked: dict[Job, Walked] = {}
+    for place, (action, value) in enumerate(todo):
+        if action == "join":
+            job = joining(place, *value)  # type: ignore[misc] # the tuple that goes with "join"
+            clock.join(job)
+            walked[job] = Walked(job.known_tokens, job.last_known_tokens)
+        elif action == "leave" and walked:
+            job = list(walked)[value % len(walked)]  # type: ignore[operator] # the number that goes with "leave"
+            clock.leave(job)
+            assert (job.known_tokens, job.computed_tokens) == (walked[job].tokens, walked[job].tokens - 1)
+            del walked[job]
+        elif action == "step" and walked:
+            steps = min(value, clock.steps_to_first_end())  # type: ignore[type-var] # the number of "step"
+            ended = clock.step(steps)
+            for one in walked.values():
+                one.tokens += steps
+            assert ended == [job for job, one in walked.items() if one.tokens == one.last]
+            walked = {job: one for job, one in walked.items() if one.tokens < one.last}
+        clock.check(walked)
+        assert clock.seqs == len(walked)
+        assert clock.context_tokens == sum(one.tokens for one in walked.values())
+        assert [clock.tokens(job) for job in walked] == [one.tokens for one in walked.values()]
+        assert [clock.needs_block(job) for job in walked] == [one.needs_block(block_size) for one in walked.values()]
+        demands = walked_demand(list(walked.values()), n, block_size)
+        assert clock.demand(n) == sum(demands)
+        if walked:
+            assert clock.steps_to_first_end() == min(one.last - one.tokens for one in walked.values())
+            carried = max(k for k in range(n + 1) if sum(demands[:k]) <= free_blocks)
+            assert clock.carried(free_blocks, n) == carried
+
+
+def test_reserved_blocks_do_not_grow() -> None:
+    """Where all blocks are reserved at admission, decoding takes none and any pool carries any number of steps."""
+    clock = DecodeClock(1, grows=False)
+    job = joining(0, 3, 50)
+    clock.join(job)
+    assert (clock.demand(), clock.demand(40), clock.needs_block(job)) == (0, 0, 0)
+    assert clock.carried(0, 40) == 40
+
+
+def test_ends_come_in_order_of_admission() -> None:
+    """Requests that make their last token in one step are returned by admission, however they joined."""
+    clock = DecodeClock(16, grows=True)
+    late, early = joining(7, 4, 3), joining(2, 9, 3)
+    clock.join(late)
+    clock.join(early)
+    assert clock.step(2) == [early, late]
+
+
+def test_preempted_request_leaves_no_stale_end() -> None:
+    """The end noted before a preemption is forgotten: after it joins again only the new one counts."""
+    clock = DecodeClock(16, grows=True)
+    victim, other = joining(0, 5, 4), joining(1, 5, 20)
+    clock.join(victim)
+    clock.join(other)
+    assert clock.steps_to_first_end() == 3
+    clock.step(1)
+    clock.leave(victim)
+    assert clock.steps_to_first_end() == 18
+    clock.step(2)
+    victim.known_tokens += 1
+    victim.place = 2
+    clock.join(victim)
+    assert clock.steps_to_first_end() == 1
+    assert clock.step(1) == [victim]
+    assert clock.steps_to_first_end() == 15
+
+
+def test_check_names_wrong_counters() -> None:
+    """Counters that differ from a walk, or a forgotten end, are reported."""
+    clock = DecodeClock(4, grows=True)
+    job = joining(0, 5, 4)
+    clock.join(job)
+    with pytest.raises(RunError, match="decode counters"):
+        clock.check([])
+    job.base += 4
+    with pytest.raises(RunError, match="decode counters"):
+        clock.check([job])
+    job.base -= 4
+    clock.check([job])
+    longer = joining(1, 5, 9)
+    clock.join(longer)
+    longer.last_step = 1
+    with pytest.raises(RunError, match="next end at step 3 differs"):
+        clock.check([job, longer])

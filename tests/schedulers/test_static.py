@@ -1,0 +1,115 @@
+"""Static waves on scenarios worked out by hand, steps of one second unless said otherwise."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from simqueue.schedulers.static import StaticSettings
+from simqueue.steptime import LinearStepTime
+
+from .playing import play, rows, seen
+
+ASKED = [(0.0, 4, 3), (0.0, 2, 1), (0.5, 1, 2)]
+"""a and b make the first wave, c, which comes under way, the second."""
+
+
+def test_wave_ends_with_its_longest_request() -> None:
+    """Tokens come as they are made; seats, blocks and answers are released together at the wave's end."""
+    recording = play("static", {"max_num_seqs": 2}, ASKED)
+    # 0 s: both prompts; 1 s and 2 s: a alone makes tokens (attends to 5, 6) on two held seats; 3 s: c
+    assert seen(recording, "first_token_s", "last_token_s", "finish_s") == {
+        "a": (1.0, 3.0, 3.0),
+        "b": (1.0, 1.0, 3.0),
+        "c": (4.0, 5.0, 5.0),
+    }
+    assert rows(
+        recording, "start_s", "repeat", "decode_seqs", "context_tokens", "prefill_tokens", "running", "waiting"
+    ) == [
+        (0.0, 1, 0, 0, 6, 2, 0),
+        (1.0, 2, 1, 5, 0, 2, 1),
+        (3.0, 1, 0, 0, 1, 1, 0),
+        (4.0, 1, 1, 2, 0, 1, 0),
+    ]
+
+
+def test_idle_slots_are_counted() -> None:
+    """Rows times steps, and those of them that made no token for anybody."""
+    recording = play("static", {"max_num_seqs": 2}, ASKED)
+    assert recording.slot_steps == 2 + 2 * 2 + 1 + 1
+    assert recording.idle_slot_steps == 2  # b's row, twice
+
+
+def test_own_end_releases_the_answer_but_not_the_wave() -> None:
+    """With ``release: own_end`` b is done at its last token; c still waits for the wave to end."""
+    recording = play("static", {"max_num_seqs": 2, "release": "own_end"}, ASKED)
+    assert seen(recording) == {"a": (1.0, 3.0), "b": (1.0, 1.0), "c": (4.0, 5.0)}
+    assert rows(recording, "running") == [(2,), (1,), (1,), (1,)]
+
+
+def test_tokens_may_come_with_the_wave() -> None:
+    """With ``emit: wave_end`` the first token comes when it is made, all others together at the wave's end."""
+    recording = play("static", {"max_num_seqs": 2, "emit": "wave_end"}, [(0.0, 4, 4), (0.0, 2, 2), (0.0, 1, 1)])
+    assert seen(recording, "first_token_s", "last_token_s", "finish_s", "max_itl_s") == {
+        "a": (1.0, 4.0, 4.0, 3.0),
+        "b": (1.0, 4.0, 4.0, 3.0),
+        "c": (5.0, 5.0, 5.0, None),
+    }
+    # a waits 3 s for its second token and 0 s for the next two, b 3 s for its second
+    gaps = sorted(zip(recording.itl_s.tolist(), recording.itl_count.tolist(), strict=True))
+    assert [gap for gap, count in gaps for _ in range(count)] == [0.0, 0.0, 3.0, 3.0]
+
+
+def test_step_costs_padding_and_idle_rows() -> None:
+    """Every row costs the longest prompt in the prefill and a decode in every step to the wave's end."""
+    eighths = LinearStepTime(
+        overhead_s=0.0, per_prefill_token_s=1 / 8, decode_base_s=0.0, per_decode_s=1 / 4, per_context_token_s=1 / 16
+    )
+    recording = play("static", {"max_num_seqs": 2}, ASKED[:2], step_time=eighths)
+    # 2 rows x 4 tokens / 8; then 2/4 + 2 x 5 / 16 and 2/4 + 2 x 6 / 16
+    assert rows(recording, "start_s", "duration_s", "last_step_s") == [(0.0, 1.0, 1.0), (1.0, 1.125 + 1.25, 1.25)]
+
+
+def test_fixed_wave_waits_until_it_is_full_or_the_oldest_has_waited_long_enough() -> None:
+    """A full wave starts at once, a partial one ``wave_timeout_s`` after the arrival of its oldest request."""
+    keys = {"max_num_seqs": 2, "batch": "fixed", "wave_timeout_s": 5.0}
+    full = play("static", keys, [(0.0, 1, 2), (3.0, 1, 2)])
+    assert seen(full, "first_scheduled_s") == {"a": 3.0, "b": 3.0}
+    alone = play("static", keys, [(0.0, 1, 2), (9.0, 1, 2)])
+    assert seen(alone, "first_scheduled_s") == {"a": 5.0, "b": 14.0}
+    late = play("static", keys, [(0.0, 1, 9), (0.0, 1, 9), (2.0, 1, 1)])
+    assert seen(late, "first_scheduled_s")["c"] == 9.0  # overdue since 7 s, the wave ends at 9 s
+
+
+def test_arrival_at_the_very_timeout_joins() -> None:
+    """The wave that times out at the instant of an arrival has seen that arrival."""
+    keys = {"max_num_seqs": 3, "batch": "fixed", "wave_timeout_s": 5.0}
+    recording = play("static", keys, [(0.0, 1, 1), (5.0, 1, 1)])
+    assert seen(recording, "first_scheduled_s") == {"a": 5.0, "b": 5.0}
+
+
+def test_fixed_wave_without_a_timeout_may_never_start() -> None:
+    """Nothing ever fills the wave: the run ends, the request is unfinished and named."""
+    recording = play("static", {"max_num_seqs": 2, "batch": "fixed"}, [(0.0, 1, 1)])
+    assert seen(recording, "status", "finish_s") == {"a": ("unfinished", None)}
+    assert recording.warnings == ("1 requests could never run to their end and are unfinished: a",)
+
+
+def test_wave_is_no_larger_than_its_padded_reservation() -> None:
+    """Every row reserves the longest prompt and output of the wave; who would not fit starts the next one."""
+    recording = play("static", {}, [(0.0, 6, 1), (0.0, 1, 5), (0.0, 1, 1)], blocks=14, block_size=1)
+    # a needs 6; with b both rows need 6 + 5 - 1 = 10 of 14 blocks: b and c (5 each) wait for the second wave
+    assert rows(recording, "start_s", "blocks_used", "running", "waiting") == [
+        (0.0, 6, 1, 2),
+        (1.0, 10, 2, 0),
+        (2.0, 10, 2, 0),
+    ]
+    assert seen(recording) == {"a": (1.0, 1.0), "b": (2.0, 6.0), "c": (2.0, 6.0)}
+
+
+def test_keys_that_contradict_each_other_are_refused() -> None:
+    """Tokens held back to the wave's end go with answers released there; a timeout with waves that wait."""
+    with pytest.raises(ValidationError, match="emit: wave_end goes with release: wave_end only"):
+        StaticSettings(emit="wave_end", release="own_end")
+    with pytest.raises(ValidationError, match="wave_timeout_s goes with batch: fixed only"):
+        StaticSettings(wave_timeout_s=1.0)

@@ -1,0 +1,208 @@
+"""Every invariant can fail: each is shown a run in which one thing has been falsified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simqueue.errors import RunError
+from simqueue.request import Job, Request
+from simqueue.schedulers import Policy
+from simqueue.simulation import Recording, RunOptions, Simulation
+from simqueue.simulation.invariants import verify
+from simqueue.simulation.recorder import Recorder
+
+from ..schedulers.playing import ONE_SECOND, make_policy, requests_of
+
+Run = tuple[Recording, Policy, Recorder]
+GIVEN: dict[str, Any] = {"max_num_seqs": 2}
+
+
+@pytest.fixture
+def run() -> Run:
+    """Three requests, the last of them unfinished at the horizon with 2 of its 3 tokens."""
+    requests = requests_of([(0.0, 4, 3), (0.5, 4, 2), (1.0, 4, 3)])
+    policy = make_policy("chunked", GIVEN, blocks=10)
+    simulation = Simulation(requests, policy, ONE_SECOND, RunOptions(horizon_s=5.0, check=True))
+    return simulation.run(), policy, simulation.recorder
+
+
+@pytest.fixture
+def whole_run() -> Run:
+    """Two requests that both finish; all gaps are one second."""
+    policy = make_policy("chunked", GIVEN, blocks=10)
+    simulation = Simulation(requests_of([(0.0, 4, 3), (0.0, 4, 3)]), policy, ONE_SECOND, RunOptions(check=True))
+    return simulation.run(), policy, simulation.recorder
+
+
+def with_request(recording: Recording, row: int, **values: Any) -> Recording:
+    """Return the recording with some values of one request changed."""
+    requests = {name: column.copy() for name, column in recording.requests.items()}
+    for name, value in values.items():
+        requests[name][row] = value
+    return replace(recording, requests=requests)
+
+
+def with_step(recording: Recording, row: int, **values: Any) -> Recording:
+    """Return the recording with some values of one row of steps changed."""
+    steps = {name: column.copy() for name, column in recording.steps.items()}
+    for name, value in values.items():
+        steps[name][row] = value
+    return replace(recording, steps=steps)
+
+
+def test_true_runs_pass(run: Run, whole_run: Run) -> None:
+    """What is falsified below is fine as it is."""
+    verify(*run)
+    verify(*whole_run)
+
+
+@pytest.mark.parametrize(
+    ("falsify", "named"),
+    [
+        (lambda r: with_request(r, 0, status="lost"), "every request ends in one way"),
+        (lambda r: with_request(r, 0, request_id="b"), "each request ends once"),
+        (lambda r: with_step(r, 0, duration_s=0.0), "every step takes time"),
+        (lambda r: with_step(r, 1, start_s=0.5), "steps follow each other"),
+        (lambda r: with_request(r, 0, arrival_s=0.1), "first_scheduled_s comes after arrival_s"),
+        (lambda r: with_request(r, 0, first_scheduled_s=1.5), "first_token_s comes after first_scheduled_s"),
+        (lambda r: with_request(r, 0, first_token_s=3.5), "last_token_s comes after first_token_s"),
+        (lambda r: with_request(r, 0, finish_s=2.5), "finish_s comes after last_token_s"),
+        (lambda r: with_request(r, 0, tokens_emitted=2), "finished requests have all tokens"),
+        (lambda r: with_request(r, 2, tokens_emitted=4), "nobody gets more tokens than asked"),
+        (lambda r: with_request(r, 2, tokens_emitted=1), r"tokens emitted = first tokens \+ gaps"),
+        (lambda r: replace(r, itl_count=r.itl_count + 1), r"tokens emitted = first tokens \+ gaps"),
+        (lambda r: replace(r, itl_s=r.itl_s + 0.5), "the gaps between tokens add up"),
+        (lambda r: with_request(r, 0, max_itl_s=1.25), "the longest gap is somebody's longest"),
+        (lambda r: with_step(r, 0, blocks_used=11), "used blocks fit the pool"),
+        (lambda r: with_request(r, 0, arrival_s=-0.5), "area under the number inside"),
+    ],
+)
+def test_falsified_recording_is_named(run: Run, falsify: Callable[[Recording], Recording], named: str) -> None:
+    """The invariant that does not hold is named in the error."""
+    recording, policy, recorder = run
+    with pytest.raises(RunError, match=f"invariant broken: {named}"):
+        verify(falsify(recording), policy, recorder)
+
+
+def test_gap_of_nobody_is_named(whole_run: Run) -> None:
+    """A gap that no token has is found, even where all sums are right."""
+    recording, policy, recorder = whole_run
+    assert recording.itl_s.tolist() == [1.0, 1.0]
+    assert recording.itl_count.tolist() == [2, 2]
+    falsified = replace(recording, itl_count=np.array([0, 4]))
+    with pytest.raises(RunError, match="every gap belongs to somebody: 0 differs from >= 1"):
+        verify(falsified, policy, recorder)
+
+
+def test_block_that_never_comes_back_is_named(whole_run: Run) -> None:
+    """After the last departure nothing may be in use."""
+    recording, policy, recorder = whole_run
+    policy.kv.take(1)
+    with pytest.raises(RunError, match="an idle pool is empty: 1 differs from 0"):
+        verify(recording, policy, recorder)
+
+
+def test_time_inside_is_compared(whole_run: Run) -> None:
+    """Little's law on the path: an area that does not match the times spent inside is found."""
+    recording, policy, recorder = whole_run
+    recorder.inside_area_s += 1e-6
+    with pytest.raises(RunError, match="area under the number inside = time spent inside"):
+        verify(recording, policy, recorder)
+
+
+# -- what policies check of themselves -------------------------------------------------------------------------------
+
+
+def busy(scheduler: str, **keys: Any) -> Any:
+    """Return a policy in the middle of things: a and b make tokens, c and d are partly prefilled or wait."""
+    policy = make_policy(scheduler, keys, blocks=40, block_size=4)
+    for index, (prompt, output) in enumerate([(4, 9), (6, 5), (30, 4), (30, 4)]):
+        policy.add(Job(Request(str(index), 0.0, prompt, output), index))
+    for step in range(2):
+        policy.commit(policy.plan(float(step)))
+    policy.check()
+    return policy
+
+
+def lose_a_block(policy: Any) -> None:
+    """Take a block for nobody."""
+    policy.kv.take(1)
+
+
+def count_one_more(policy: Any) -> None:
+    """Let the decode counters see one request too many."""
+    policy.clock.seqs += 1
+
+
+def forget_a_prefill(policy: Any) -> None:
+    """Lose sight of a request that is partly prefilled."""
+    del policy.prefilling[next(iter(policy.prefilling))]
+
+
+def seat_too_many(policy: Any) -> None:
+    """Take a seat away under those who sit."""
+    policy.max_num_seqs = 1
+
+
+def end_too_soon(policy: Any) -> None:
+    """Claim that somebody has one step less to go than noted."""
+    next(job for job in policy.running if job.decoding).last_step = 1
+
+
+@pytest.mark.parametrize(
+    ("falsify", "named"),
+    [
+        (lose_a_block, "KV cache: .* differ from the pool's 40"),
+        (count_one_more, "decode counters"),
+        (forget_a_prefill, "3 requests run, 2 decode and 0 prefill"),
+        (seat_too_many, "3 requests run on 1 seats"),
+        (end_too_soon, "next end at step"),
+    ],
+)
+def test_iteration_policy_finds_its_own_faults(falsify: Callable[[Any], None], named: str) -> None:
+    """`check` compares pool, seats and counters with a walk over all requests."""
+    policy = busy("chunked", max_num_seqs=3, max_num_batched_tokens=16)
+    falsify(policy)
+    with pytest.raises(RunError, match=named):
+        policy.check()
+
+
+def forget_who_is_open(policy: Any) -> None:
+    """Count a request as done that has tokens to make."""
+    policy.wave.open.pop()
+
+
+def miscount_prompts(policy: Any) -> None:
+    """Let the wave's summed prompts be off by one."""
+    policy.wave.open_prompt_tokens += 1
+
+
+@pytest.mark.parametrize(
+    ("falsify", "named"),
+    [
+        (lose_a_block, "KV cache: .* differ from the pool's 40"),
+        (forget_who_is_open, "the wave has 1 open requests, a walk finds 2"),
+        (miscount_prompts, "the wave's summed prompts differ"),
+    ],
+)
+def test_static_policy_finds_its_own_faults(falsify: Callable[[Any], None], named: str) -> None:
+    """`check` compares the pool and the wave's sums with a walk over the wave."""
+    policy = busy("static", max_num_seqs=2)
+    falsify(policy)
+    with pytest.raises(RunError, match=named):
+        policy.check()
+
+
+@pytest.mark.parametrize("scheduler", ["static", "chunked"])
+def test_idle_policy_that_holds_a_block_is_found(scheduler: str) -> None:
+    """The check also holds before anybody has come."""
+    policy = make_policy(scheduler)
+    policy.check()
+    policy.kv.take(1)
+    with pytest.raises(RunError, match=r"KV cache: 999 free \+ 0 held"):
+        policy.check()

@@ -1,0 +1,199 @@
+"""When a replica sees arrivals, when it plans, when it holds its GPU. Steps of one second, worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simqueue.errors import RunError
+from simqueue.request import Request
+from simqueue.schedulers import Chunked
+from simqueue.schedulers.base import Plan
+from simqueue.simulation import RunOptions, Simulation
+from simqueue.steptime import ConstantStepTime
+
+from ..schedulers.playing import ONE_SECOND, make_policy, play, requests_of, rows, seen, simulate
+
+SCHEDULED = ("first_scheduled_s", "first_token_s", "finish_s")
+
+
+class Watched(Chunked):
+    """Notes when it is asked for a plan and how many wait then."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.asked: list[tuple[float, int]] = []
+
+    def plan(self, now_s: float) -> Plan | None:
+        """Note and decide."""
+        self.asked.append((now_s, self.waiting_count))
+        return super().plan(now_s)
+
+
+def test_arrival_during_a_step_is_seen_at_its_end() -> None:
+    """Whoever comes while a step runs enters with the next one."""
+    recording = play("chunked", {}, [(0.0, 1, 4), (1.5, 1, 1)])
+    assert seen(recording, *SCHEDULED)["b"] == (2.0, 3.0, 3.0)
+
+
+@pytest.mark.parametrize(("arrival_s", "scheduled_s"), [(49.5, 50.0), (50.0, 50.0), (50.000001, 51.0)])
+def test_arrival_cuts_folded_steps_where_plain_ones_would_see_it(arrival_s: float, scheduled_s: float) -> None:
+    """Inside a hundred equal steps an arrival enters at the first step end at or after it, the very instant included."""
+    recording = play("chunked", {}, [(0.0, 1, 100), (arrival_s, 1, 1)])
+    assert seen(recording, *SCHEDULED) == {
+        "a": (0.0, 1.0, 100.0),
+        "b": (scheduled_s, scheduled_s + 1, scheduled_s + 1),
+    }
+
+
+def test_arrival_behind_a_full_house_cuts_nothing_and_is_counted() -> None:
+    """With one seat taken an arrival changes no plan; from the next step on the rows show one more waiting."""
+    recording = play("chunked", {"max_num_seqs": 1}, [(0.0, 1, 10), (4.5, 1, 1), (6.0, 1, 1)])
+    assert rows(recording, "start_s", "repeat", "waiting") == [
+        (0.0, 1, 0),
+        (1.0, 4, 0),
+        (5.0, 1, 1),
+        (6.0, 4, 2),
+        (10.0, 1, 1),
+        (11.0, 1, 0),
+    ]
+    policy = make_policy(Watched, {"max_num_seqs": 1})
+    simulate(policy, [(0.0, 1, 10), (4.5, 1, 1), (6.0, 1, 1)])
+    assert [now_s for now_s, _ in policy.asked] == [0.0, 1.0, 10.0, 11.0, 12.0]
+
+
+def test_step_end_comes_before_arrivals_of_its_instant() -> None:
+    """The seat that a step's end frees goes to whoever arrives at that very instant."""
+    recording = play("chunked", {"max_num_seqs": 1}, [(0.0, 1, 1), (1.0, 1, 1)])
+    assert seen(recording, *SCHEDULED)["b"] == (1.0, 2.0, 2.0)
+    assert rows(recording, "running", "waiting") == [(1, 0), (1, 0)]
+
+
+def test_idle_replica_plans_once_having_seen_all_arrivals_of_the_instant() -> None:
+    """Three requests of one instant share its first step, which is planned in one go."""
+    policy = make_policy(Watched)
+    recording = simulate(policy, [(3.0, 1, 1), (3.0, 2, 1), (3.0, 3, 1)])
+    assert policy.asked == [(3.0, 3), (4.0, 0)]
+    assert rows(recording, "start_s", "prefill_seqs", "prefill_tokens") == [(3.0, 3, 6)]
+
+
+def test_replica_plans_once_at_a_step_end_with_arrivals() -> None:
+    """All who arrive at the instant of a step's end are in the one plan made then."""
+    policy = make_policy(Watched)
+    simulate(policy, [(0.0, 1, 2), (1.0, 1, 1), (1.0, 1, 1), (2.0, 1, 1)])
+    assert policy.asked == [(0.0, 1), (1.0, 2), (2.0, 1), (3.0, 0)]
+
+
+def test_arrivals_of_one_instant_keep_their_order() -> None:
+    """Who stands earlier in the workload is admitted earlier."""
+    recording = play("chunked", {"max_num_seqs": 1}, [(2.0, 9, 1), (2.0, 1, 1), (2.0, 5, 1)])
+    assert seen(recording, "finish_s") == {"a": 3.0, "b": 4.0, "c": 5.0}
+
+
+def test_horizon_includes_its_instant() -> None:
+    """A step that ends at the horizon counts, a request that arrives at it has arrived, and no step starts there."""
+    recording = play("chunked", {}, [(0.0, 1, 3), (3.0, 1, 1), (3.1, 1, 1)], horizon_s=3.0)
+    assert seen(recording, "status", *SCHEDULED) == {
+        "a": ("finished", 0.0, 1.0, 3.0),
+        "b": ("unfinished", None, None, None),
+    }
+    assert rows(recording, "start_s", "repeat") == [(0.0, 1), (1.0, 2)]
+    assert (recording.end_s, recording.warnings) == (3.0, ())
+
+
+def test_step_that_ends_behind_the_horizon_delivers_nothing() -> None:
+    """The run stops inside a step: its tokens do not exist, who was in it is unfinished."""
+    recording = play("chunked", {}, [(0.0, 1, 5)], horizon_s=2.5)
+    assert seen(recording, "status", "tokens_emitted", "last_token_s") == {"a": ("unfinished", 2, 2.0)}
+    assert rows(recording, "start_s", "repeat") == [(0.0, 1), (1.0, 1)]
+    assert recording.end_s == 2.5
+
+
+def test_run_ends_with_its_last_request() -> None:
+    """Before the horizon there may be nothing left: the run ends with the last departure."""
+    assert play("chunked", {}, [(0.0, 1, 2)], horizon_s=100.0).end_s == 2.0
+    assert play("chunked", {}, [(0.0, 1, 2)]).end_s == 2.0
+
+
+def test_gpu_is_held_for_busy_periods_only() -> None:
+    """The GPU is a resource: taken when work comes, kept over all steps, given back when nothing is left."""
+    requests = requests_of([(1.0, 1, 3), (2.5, 1, 1), (7.0, 1, 1)])
+    simulation = Simulation(requests, make_policy("chunked"), ONE_SECOND, RunOptions(check=True))
+    gpu, env = simulation.replica.gpu, simulation.env
+    taken_s: list[float] = []
+    ask = gpu.request
+
+    def noting() -> Any:
+        taken_s.append(env.now)
+        return ask()
+
+    gpu.request = noting  # type: ignore[method-assign] # to look on
+    held = {}
+    for time_s in (0.5, 1.5, 2.5, 3.5, 4.5, 6.5, 7.5, 8.5):
+        env.run(until=time_s)
+        held[time_s] = gpu.count
+    assert held == {0.5: 0, 1.5: 1, 2.5: 1, 3.5: 1, 4.5: 0, 6.5: 0, 7.5: 1, 8.5: 0}
+    assert taken_s == [1.0, 7.0]
+
+
+def test_step_ends_can_be_rounded_to_ticks() -> None:
+    """With 1000 ticks a second ten steps of a hundredth end at exactly 0.1 s; without, the sum is what floats give."""
+    asked = [Request("a", 0.0, 1, 10)]
+
+    def finish_s(ticks_per_s: int | None, *, fast: bool) -> float:
+        options = RunOptions(fast=fast, check=True, ticks_per_s=ticks_per_s)
+        recording = Simulation(asked, make_policy("chunked"), ConstantStepTime(0.01), options).run()
+        finish: float = recording.requests["finish_s"][0]
+        return finish
+
+    assert [finish_s(1000, fast=fast) for fast in (True, False)] == [0.1, 0.1]
+    summed_s = 0.0
+    for _ in range(10):
+        summed_s += 0.01
+    assert [finish_s(None, fast=fast) for fast in (True, False)] == [summed_s, summed_s]
+
+
+def test_no_requests_no_run() -> None:
+    """A run of nothing ends at once, with empty tables."""
+    recording = simulate(make_policy("chunked"), [])
+    assert (len(recording.requests["request_id"]), len(recording.steps["start_s"]), recording.end_s) == (0, 0, 0.0)
+
+
+def test_departures_are_reported_one_by_one() -> None:
+    """The progress callback hears the number of requests that have left, refused ones included."""
+    heard: list[int] = []
+    policy = make_policy("chunked", {"max_num_seqs": 1}, blocks=4, block_size=1)
+    requests = requests_of([(0.0, 1, 1), (0.0, 9, 1), (0.0, 1, 1)])
+    Simulation(requests, policy, ONE_SECOND, RunOptions(check=True), heard.append).run()
+    assert heard == [1, 2, 3]
+
+
+def test_circle_ends_the_run_with_everybody_named() -> None:
+    """Two requests that together and alone never fit take each other's blocks for ever: the run ends and says so."""
+    keys = {"max_num_seqs": 2, "max_num_batched_tokens": 8, "chunk_tokens": 1}
+    recording = play("chunked", keys, [(0.0, 4, 1), (0.0, 4, 1)], blocks=2, block_size=1, reject=False)
+    assert seen(recording, "status", "tokens_emitted") == {"a": ("unfinished", 0), "b": ("unfinished", 0)}
+    assert recording.warnings == ("2 requests could never run to their end and are unfinished: a, b",)
+
+
+@pytest.mark.parametrize("arrival_s", [0.5, 1.0, 2.5, 3.5, 4.0, 77.0])
+def test_whoever_can_run_is_served_beside_a_circle(arrival_s: float) -> None:
+    """A short request gets past two that circle, whenever it comes: also within the step that closes the circle."""
+    keys = {"max_num_seqs": 2, "max_num_batched_tokens": 8, "chunk_tokens": 1, "order": "shortest_prompt"}
+    asked = [(0.0, 4, 1), (0.0, 4, 1), (arrival_s, 1, 1)]
+    recording = play("chunked", keys, asked, blocks=2, block_size=1, reject=False)
+    assert seen(recording, "status") == {"a": "unfinished", "b": "unfinished", "c": "finished"}
+
+
+def test_policy_is_checked_after_every_commit() -> None:
+    """With ``check`` a policy that loses a block is found out at the end of that step."""
+
+    class Leaking(Chunked):
+        def commit(self, plan: Plan) -> None:
+            super().commit(plan)
+            if plan.batch.decode_seqs:
+                self.kv.take(1)
+
+    with pytest.raises(RunError, match=r"KV cache: 999 free \+ 0 held blocks differ from the pool's 1000"):
+        simulate(make_policy(Leaking), [(0.0, 1, 2)])
