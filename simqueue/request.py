@@ -38,6 +38,17 @@ class Request:
         `prompt_tokens`. Equal (stream, position) are equal tokens. None: tokens like nobody else's.
     output_stream : int or None
         The j-th output token is (output_stream, j). None: tokens like nobody else's.
+    wanted_s : float or None
+        When its person first wanted the answer: before `arrival_s` where it waited at the client or is a retry. None:
+        at `arrival_s`. Latencies count from here.
+    gives_up_s : float or None
+        When its client stops waiting. None: never.
+    attempt : int
+        0 for the first, 1 for the first retry.
+    session, client : str or None
+        Whose turn it is; labels for tables.
+    pool : str or None
+        Under which name its client's rules are found; None: there are none.
     """
 
     request_id: str
@@ -49,6 +60,12 @@ class Request:
     request_class: str | None = None
     prompt: tuple[tuple[int, int, int], ...] | None = None
     output_stream: int | None = None
+    wanted_s: float | None = None
+    gives_up_s: float | None = None
+    attempt: int = 0
+    session: str | None = None
+    client: str | None = None
+    pool: str | None = None
 
 
 class Job:

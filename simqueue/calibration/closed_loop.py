@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from simqueue.errors import InputError
 from simqueue.kvcache import PagedKVCache
 from simqueue.request import Request
-from simqueue.schedulers import SCHEDULERS
+from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.schedulers.door import Door
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime import Batch, StepTime
@@ -109,13 +110,13 @@ def compose(loop: ClosedLoop) -> Composition:
     )
 
 
-def _policy(loop: ClosedLoop):  # type: ignore[no-untyped-def] # the registry's classes have settings of their own
-    keys = {"max_num_seqs": loop.concurrency, "max_num_batched_tokens": loop.max_num_batched_tokens}
+def _policy(loop: ClosedLoop) -> Policy:
+    keys: dict[str, Any] = {"max_num_seqs": loop.concurrency, "max_num_batched_tokens": loop.max_num_batched_tokens}
     if loop.scheduler == "continuous":
         keys["prefill"] = "separate" if loop.separate else "mixed"
     policy = SCHEDULERS[loop.scheduler]
-    kv = PagedKVCache(loop.blocks, loop.block_size, 0.0)
-    return policy(policy.Settings.model_validate(keys), kv, Door())
+    kv = PagedKVCache(loop.blocks, loop.block_size)
+    return policy(policy.Settings.model_validate(keys), kv, Door())  # type: ignore[call-arg] # the contract's constructor
 
 
 def _coverage(

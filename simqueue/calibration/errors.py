@@ -31,9 +31,7 @@ class ErrorRow:
     worst: float
 
 
-def error_rows(
-    cases: Sequence[Case], predicted_s: NDArray[np.float64], key: Callable[[Case], str]
-) -> list[ErrorRow]:
+def error_rows(cases: Sequence[Case], predicted_s: NDArray[np.float64], key: Callable[[Case], str]) -> list[ErrorRow]:
     """Return the errors of each group that `key` forms, in order of first appearance."""
     measured = np.array([case.measured_s for case in cases])
     percent = 100 * (predicted_s / measured - 1)

@@ -113,7 +113,8 @@ def fit(
 
     def errors(values: Vector) -> Vector:
         chosen = coefficients(dict(fixed or {}), free, values)
-        return predict(cases, chosen) / measured - 1
+        relative: Vector = predict(cases, chosen) / measured - 1
+        return relative
 
     found = least_squares(
         errors, first, bounds=(low, high), loss="soft_l1", f_scale=NOISE, x_scale=np.maximum(scale, 1e-3), max_nfev=200

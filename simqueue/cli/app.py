@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from simqueue.cli import init, listing, run, schema, validate
+from simqueue.cli import calibrate, capacity, compare, explain, init, listing, run, schema, theory, validate, verify
 
 app = typer.Typer(
     help="A discrete-event laboratory for LLM inference serving.",
@@ -37,4 +37,10 @@ app.command("run")(run.run)
 app.command("init")(init.init)
 app.command("validate")(validate.validate)
 app.command("schema")(schema.schema)
+app.command("compare")(compare.compare)
+app.command("capacity")(capacity.capacity)
+app.command("theory")(theory.theory)
+app.command("explain")(explain.explain)
+app.command("calibrate")(calibrate.calibrate)
+app.command("verify")(verify.verify)
 app.add_typer(listing.app, name="list")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,9 +21,28 @@ Set = Annotated[
     ),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Seed, in place of the scenario's.")]
+Replications = Annotated[
+    int | None,
+    typer.Option(
+        "--replications",
+        metavar="N",
+        help="Independent runs of every policy, in place of the scenario's replications and precision.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", metavar="N", help="Processes that share replications. Default: the number of cores."),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 _PIPED_COLUMNS = 120
+
+
+def replicated(overrides: Iterable[str], replications: int | None) -> list[str]:
+    """Return the overrides with a number of replications added, if one was asked for."""
+    if replications is None:
+        return list(overrides)
+    return [*overrides, "precision=null", f"replications={replications}"]
 
 
 def console() -> Console:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from simqueue.cli.common import Debug, Seed, Set, console
+from simqueue.cli.common import Debug, Replications, Seed, Set, Workers, console, replicated
 from simqueue.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,18 +44,20 @@ def run(
         bool, typer.Option("--json-summary", help="Like --json, without the single requests.")
     ] = False,
     no_figures: Annotated[bool, typer.Option("--no-figures", help="Draw no figures.")] = False,
+    replications: Replications = None,
+    workers: Workers = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
     debug: Debug = False,  # noqa: ARG001 - read where errors are shown
 ) -> None:
     """Run scenarios: every policy of a scenario sees the same traffic."""
-    loaded = _load_all(scenarios, set_ or (), seed)
+    loaded = _load_all(scenarios, replicated(set_ or (), replications), seed)
     from simqueue.cli.progress import progress_bar
     from simqueue.experiment import run as run_scenario
 
     as_json = json_ or json_summary
     for scenario in loaded:
         with progress_bar(scenario.name, quiet=quiet) as progress:
-            result = run_scenario(scenario, progress=progress)
+            result = run_scenario(scenario, progress=progress, workers=workers)
         folder = _folder(scenario, out, several=len(loaded) > 1, as_json=as_json)
         written = [] if folder is None else result.save(folder, figures=not no_figures)
         if as_json:
@@ -93,11 +95,13 @@ def _folder(scenario: Scenario, out: Path | None, *, several: bool, as_json: boo
 
 def _show(result: Result, written: Sequence[Path]) -> None:
     """Print warnings, then the comparison, then the files."""
-    from simqueue.report.text import comparison_table
+    from simqueue.report.text import comparison_table, notes
 
     for line in result.warnings:
         typer.echo(f"warning: {line}")
     console().print(comparison_table(result))
+    for line in notes(result):
+        typer.echo(line)
     if written:
         typer.echo("written:")
     for path in written:

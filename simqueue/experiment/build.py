@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simqueue.engines import CacheRules
 from simqueue.errors import InputError
 from simqueue.hardware import check_fits, kv_pool_blocks
-from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache
+from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache, PrefixKVCache
 from simqueue.scenario.resolve import EffectivePolicy
 from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.schedulers.door import Door
@@ -43,35 +44,50 @@ def build(chosen: EffectivePolicy, *, refuse_oversized: bool) -> Parts:
     InputError
         If the model does not fit the GPU, or a key that is needed here is missing.
     """
-    max_model_len = longest_request_tokens(chosen)
-    kv = _kv_cache(chosen, max_model_len)
-    policy_class = SCHEDULERS[chosen.scheduler]
-    policy = policy_class(chosen.settings, kv, Door(max_model_len, refuse_oversized))  # type: ignore[call-arg] # the contract's constructor
+    engine, longest = chosen.engine, chosen.longest_request_tokens
+    kv = _kv_cache(chosen, longest)
+    door = Door(longest, refuse_oversized, cuts_output=engine is not None and engine.cuts_output)
+    policy = engine.make(kv, door) if engine is not None else _policy(chosen, kv, door)
     return Parts(policy, build_step_time(chosen.step_time, chosen.model, chosen.gpu, chosen.tensor_parallel))
 
 
-def longest_request_tokens(chosen: EffectivePolicy) -> int | None:
-    """Return the most tokens a request may have: max_model_len, else what the model was made for, else no limit."""
-    if chosen.max_model_len is not None or chosen.model is None:
-        return chosen.max_model_len
-    return chosen.model.max_position
-
-
-def _kv_cache(chosen: EffectivePolicy, max_model_len: int | None) -> KVCache:
+def cache_rules(chosen: EffectivePolicy) -> CacheRules:
+    """Return how a policy's KV cache behaves: as its engine says, else as the scenario does."""
+    if chosen.engine is not None:
+        return chosen.engine.cache
     keys = chosen.kv_cache
-    blocks = keys.blocks if keys.blocks != "auto" else _auto_blocks(chosen)
+    return CacheRules(keys.block_size, keys.memory_share, bool(keys.prefix_caching), watermark=keys.watermark)
+
+
+def _policy(chosen: EffectivePolicy, kv: KVCache, door: Door) -> Policy:
+    policy_class = SCHEDULERS[chosen.scheduler]
+    if kv.shares and policy_class.pads:
+        raise InputError(f"policies.{chosen.name}: kv_cache.prefix_caching = true: padded waves cannot share blocks")
+    return policy_class(chosen.settings, kv, door)  # type: ignore[call-arg] # the contract's constructor
+
+
+def _kv_cache(chosen: EffectivePolicy, longest_tokens: int | None) -> KVCache:
+    keys, rules = chosen.kv_cache, cache_rules(chosen)
+    blocks = keys.blocks if keys.blocks != "auto" else _auto_blocks(chosen, rules)
     if chosen.model is not None and chosen.gpu is not None:
-        check_fits(chosen.gpu, chosen.model, chosen.tensor_parallel, keys.memory_share)
-    if keys.layout == "paged":
-        return PagedKVCache(blocks, keys.block_size, int(keys.watermark * blocks))
-    if keys.reserve == "model_max" and max_model_len is None:
-        raise InputError(f"policies.{chosen.name}: kv_cache.reserve = model_max needs max_model_len; it is null")
-    reserve_tokens = max_model_len if keys.reserve == "model_max" else None
-    return ContiguousKVCache(blocks, keys.block_size, int(keys.watermark * blocks), reserve_tokens)
+        check_fits(chosen.gpu, chosen.model, chosen.tensor_parallel, rules.memory_share)
+    size, watermark_blocks = rules.block_size, int(rules.watermark * (blocks + rules.reserved_blocks))
+    if keys.layout == "contiguous":
+        if rules.prefix_caching:
+            raise InputError(f"policies.{chosen.name}: prefix caching goes with kv_cache.layout: paged only")
+        if keys.reserve == "model_max" and longest_tokens is None:
+            raise InputError(f"policies.{chosen.name}: kv_cache.reserve = model_max needs max_model_len; it is null")
+        reserve_tokens = longest_tokens if keys.reserve == "model_max" else None
+        return ContiguousKVCache(blocks, size, watermark_blocks, reserve_tokens)
+    if not rules.prefix_caching:
+        return PagedKVCache(blocks, size, watermark_blocks)
+    return PrefixKVCache(
+        blocks, size, watermark_blocks, unhashed_first=rules.unhashed_first, lag=rules.registration_lag
+    )
 
 
-def _auto_blocks(chosen: EffectivePolicy) -> int:
+def _auto_blocks(chosen: EffectivePolicy, rules: CacheRules) -> int:
     if chosen.model is None or chosen.gpu is None:
         raise InputError(f"policies.{chosen.name}: kv_cache.blocks = auto needs model and gpu; give a number of blocks")
-    keys = chosen.kv_cache
-    return kv_pool_blocks(chosen.gpu, chosen.model, chosen.tensor_parallel, keys.memory_share, keys.block_size)
+    blocks = kv_pool_blocks(chosen.gpu, chosen.model, chosen.tensor_parallel, rules.memory_share, rules.block_size)
+    return blocks - rules.reserved_blocks

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simqueue.errors import InputError
-from simqueue.experiment.build import Parts, build, longest_request_tokens
+from simqueue.experiment.build import Parts, build
 from simqueue.request import Request
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolve import EffectivePolicy, effective
@@ -144,7 +144,7 @@ def server(chosen: EffectivePolicy, parts: Parts) -> Server | None:
         return None
     reserve: int | str | None = None
     if chosen.kv_cache.layout == "contiguous":
-        longest = longest_request_tokens(chosen)
+        longest = chosen.longest_request_tokens
         reserve = longest if chosen.kv_cache.reserve == "model_max" else "request_max"
     if chosen.scheduler == "static":
         batching = "static"

@@ -17,6 +17,7 @@ from simqueue.errors import InputError
 from simqueue.experiment.build import build
 from simqueue.request import Request
 from simqueue.results.result import PolicyRun
+from simqueue.results.steadiness import run_trend
 from simqueue.results.summary import ALL_CLASSES, summarize
 from simqueue.scenario.load import from_mapping
 from simqueue.scenario.model import PrecisionSettings, Scenario
@@ -113,11 +114,15 @@ def warm_up(scenario: Scenario, made: Sequence[Replication]) -> tuple[float, tup
     """Return when the steady part of a scenario begins, in seconds, and what there is to say about it.
 
     With ``auto``, MSER-5 looks at TTFT by order of arrival, averaged over replications, policy by policy. The latest
-    cut holds for all policies, so that they are compared on the same requests.
+    cut holds for all policies, so that they are compared on the same requests; policies whose queue grows to the end
+    have no steady part and are not asked.
     """
     if scenario.warmup_s != "auto":
         return scenario.warmup_s, ()
-    cuts = {name: mser5(averaged_series(_ttft_series(made, name))) for name in scenario.policies}
+    stable = [name for name in scenario.policies if not _grows(made, name)]
+    if not stable:
+        return 0.0, ("warm-up auto: every policy is overloaded, so nothing settles and nothing is cut",)
+    cuts = {name: mser5(averaged_series(_ttft_series(made, name))) for name in stable}
     notes = [_unsettled(name, cut) for name, cut in cuts.items() if not cut.settled]
     cut = max(found.cut for found in cuts.values())
     if cut == 0:
@@ -173,8 +178,8 @@ class _Team:
         from joblib import Parallel, delayed  # noqa: PLC0415 - slow to load and not always wanted
 
         values = {key: value for key, value in resolved(self._scenario).items() if key != "origin"}
-        used = {self._scenario.policy(name).scheduler for name in self._scenario.policies}
-        classes = {name: SCHEDULERS[name] for name in sorted(used)}
+        used = {self._scenario.policy(name).kind for name in self._scenario.policies}
+        classes = {name: SCHEDULERS[name] for name in sorted(used) if name in SCHEDULERS}
         tasks = (
             delayed(_elsewhere)(values, str(self._scenario.base_dir), classes, number, self._check)
             for number in numbers
@@ -255,6 +260,13 @@ def precision_note(scenario: Scenario, made: Sequence[Replication]) -> tuple[str
 def _ttft_series(made: Sequence[Replication], policy: str) -> list[Any]:
     recordings = [run.recording for replication in made for run in replication.runs if run.policy == policy]
     return [recording.requests["first_token_s"] - recording.requests["arrival_s"] for recording in recordings]
+
+
+def _grows(made: Sequence[Replication], policy: str) -> bool:
+    """Whether the queue of a policy grew in most of its replications."""
+    runs = [run for replication in made for run in replication.runs if run.policy == policy]
+    grew = [found.rising for run in runs if (found := run_trend(run.recording)) is not None]
+    return 2 * sum(grew) > len(runs)
 
 
 def _unsettled(policy: str, cut: Truncation) -> str:

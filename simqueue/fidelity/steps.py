@@ -39,9 +39,7 @@ def step_cases(folder: Path, sources: tuple[str, ...] = ()) -> list[StepCase]:
     return list(_read(folder / "step_times.csv", sources, gpus, models))
 
 
-def _read(
-    file: Path, sources: tuple[str, ...], gpus: dict[str, Gpu], models: dict[str, Model]
-) -> Iterator[StepCase]:
+def _read(file: Path, sources: tuple[str, ...], gpus: dict[str, Gpu], models: dict[str, Model]) -> Iterator[StepCase]:
     with file.open(encoding="utf-8", newline="") as lines:
         for number, row in enumerate(csv.DictReader(lines), start=2):
             if sources and row["source"] not in sources:

@@ -40,10 +40,21 @@ class KVCacheSettings(Settings):
         lt=1,
         description="share of the pool that must stay free when a request is admitted while others run",
     )
+    prefix_caching: bool | None = Field(
+        None,
+        description="whether full blocks are found again by later requests with the same tokens; null: as the "
+        "engine's version has it, else no",
+    )
     preemption: Literal["recompute"] = Field(
         "recompute",
         description="what happens to a request that loses its blocks: its context is computed again",
     )
+
+    @model_validator(mode="after")
+    def _prefixes_need_pages(self) -> KVCacheSettings:
+        if self.prefix_caching and self.layout != "paged":
+            raise PydanticCustomError("kv_prefix", "prefix_caching = true: goes with layout: paged only", {})
+        return self
 
     @model_validator(mode="after")
     def _blocks_is_positive(self) -> KVCacheSettings:

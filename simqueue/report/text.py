@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
+
+from simqueue.results.replicated import too_small
 
 if TYPE_CHECKING:
     from simqueue.results.result import Result
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 UNDEFINED: Final = "-"
 _ACROSS: Final = 5
 """Policies side by side; more are shown in further blocks below, so that the table fits 100 columns."""
+_ACROSS_WITH_INTERVALS: Final = 4
 _COLUMNS_WIDTH: Final = 76
 """Characters for all policies together; names that are too long for their part of it are folded."""
 
@@ -26,6 +29,14 @@ def _count(value: Value) -> str:
 
 def _share(value: Value) -> str:
     return f"{100 * value:.1f}%" if isinstance(value, int | float) else UNDEFINED
+
+
+def _text(value: Value) -> str:
+    return value if isinstance(value, str) else UNDEFINED
+
+
+def _yes(value: Value) -> str:
+    return UNDEFINED if value is None else "YES" if value else "no"
 
 
 def _number(value: Value) -> str:
@@ -70,35 +81,68 @@ _SECTIONS: Final[tuple[tuple[tuple[str, str, Format], ...], ...]] = (
         ("KV peak", "kv_peak_share", _share),
         ("GPU busy", "gpu_busy_share", _share),
     ),
+    (
+        ("load", "load", _number),
+        ("limited by", "binding", _text),
+        ("overloaded", "overloaded", _yes),
+        ("measured", "window", _text),
+        ("cut as warm-up", "warmup_excluded", _count),
+        ("replications", "replications", _count),
+    ),
+)
+
+
+_PERCENTILES: Final = tuple(
+    column for section in _SECTIONS for _, column, _ in section if column.startswith(("median_", "p95_", "p99_"))
 )
 
 
 def comparison_table(result: Result) -> Table:
     """Return the numbers people need first, policies side by side, at most 100 columns wide.
 
-    Undefined values are shown as `-`. Rows of request classes are not shown.
+    With replications, means carry the half-width of their interval: value ±half-width. Undefined values are shown as
+    `-`. Rows of request classes are not shown.
     """
     rows = [row for row in result.summary_rows if row["request_class"] == "all"]
-    several = len(rows) > len(result.policies)
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False, padding=(0, 1))
     table.add_column(no_wrap=True)
-    across = min(_ACROSS, max(1, len(rows)))
+    most = _ACROSS_WITH_INTERVALS if result.replicated else _ACROSS
+    across = min(most, max(1, len(rows)))
     for _ in range(across):
         table.add_column(justify="right", max_width=_COLUMNS_WIDTH // across - 2, overflow="fold")
-    for start in range(0, len(rows), _ACROSS):
-        _add_block(table, rows[start : start + _ACROSS], several)
+    for start in range(0, len(rows), across):
+        _add_block(table, rows[start : start + across])
     return table
 
 
-def _add_block(table: Table, rows: list[Row], several: bool) -> None:
-    table.add_row("", *(Text(name, style="bold") for name in _names(rows, several)))
+def notes(result: Result) -> list[str]:
+    """Return what a reader must know beside the table: intervals, warm-up, and percentiles of too few requests."""
+    rows = [row for row in result.summary_rows if row["request_class"] == "all"]
+    lines = []
+    if result.replicated:
+        lines.append(f"±: half-width of the {100 * result.confidence:g} % Student-t interval over replications")
+    if result.warmup_s:
+        lines.append(
+            f"latencies, throughput and goodput: requests that arrived from {result.warmup_s:.4g} s on; "
+            "counts, KV, ITL and GPU: the whole run"
+        )
+    for row in rows:
+        small = [note for column in _PERCENTILES if (note := too_small(row, column))]
+        lines += [f"{row['policy']}: {note}" for note in small]
+    return lines
+
+
+def _cell(row: Row, column: str, shown: Format) -> str:
+    low, high = row.get(f"ci_low_{column}"), row.get(f"ci_high_{column}")
+    if not (isinstance(low, int | float) and isinstance(high, int | float)):
+        return shown(row[column])
+    return f"{shown(row[column])} ±{shown((high - low) / 2)}"
+
+
+def _add_block(table: Table, rows: list[Row]) -> None:
+    table.add_row("", *(Text(str(row["policy"]), style="bold") for row in rows))
     for section in _SECTIONS:
         table.add_section()
         for label, column, shown in section:
-            table.add_row(label, *(shown(row[column]) for row in rows))
+            table.add_row(label, *(_cell(row, column, shown) for row in rows))
     table.add_section()
-
-
-def _names(rows: list[Row], several: bool) -> Iterator[str]:
-    for row in rows:
-        yield f"{row['policy']} #{row['replication']}" if several else str(row["policy"])

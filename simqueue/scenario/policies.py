@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, cast
 
@@ -9,6 +11,7 @@ from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, create_model
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from simqueue.engines import ENGINES
 from simqueue.hardware import GpuChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.scenario.problems import located
@@ -18,9 +21,8 @@ from simqueue.steptime import StepTimeSettings
 
 
 class PolicySettings(Settings):
-    """Keys that every policy has; those of its scheduler stand beside them."""
+    """Keys that every policy has; those of its scheduler or engine stand beside them."""
 
-    scheduler: str = Field(description="who runs in the next step; `simqueue list policies` names them")
     gpu: GpuChoice | None = Field(None, description="this policy's own GPU instead of the scenario's")
     tensor_parallel: int | None = Field(
         None, ge=1, description="this policy's own number of GPUs", json_schema_extra={"unit": "GPUs"}
@@ -38,66 +40,122 @@ class PolicySettings(Settings):
         json_schema_extra={"unit": "tokens"},
     )
 
-    def scheduler_settings(self) -> Settings:
-        """Return the scheduler's own keys as its `Settings`."""
-        own = SCHEDULERS[self.scheduler].Settings
-        given = {key: getattr(self, key) for key in own.model_fields if key in self.model_fields_set}
-        return own.model_validate(given)
+    @property
+    def kind(self) -> str:
+        """Name of its scheduler or engine."""
+        raise NotImplementedError
+
+    def own_settings(self) -> Settings:
+        """Return the keys of its scheduler or engine as that one's `Settings`."""
+        raise NotImplementedError
+
+    def _own(self, settings: type[Settings]) -> Settings:
+        given = {key: getattr(self, key) for key in settings.model_fields if key in self.model_fields_set}
+        return settings.model_validate(given)
 
 
-def policy_model(scheduler: str) -> type[PolicySettings]:
-    """Return the model of a policy with this scheduler. Precondition: the scheduler is registered."""
-    return _combined(scheduler, SCHEDULERS[scheduler].Settings)
+class SchedulerPolicy(PolicySettings):
+    """A policy that names a scheduler."""
+
+    scheduler: str = Field(description="who runs in the next step; `simqueue list policies` names them")
+
+    @property
+    def kind(self) -> str:
+        """Name of its scheduler."""
+        return self.scheduler
+
+    def own_settings(self) -> Settings:
+        """Return the scheduler's own keys."""
+        return self._own(SCHEDULERS[self.scheduler].Settings)
+
+
+class EnginePolicy(PolicySettings):
+    """A policy that names an engine at a version."""
+
+    engine: str = Field(description="a real server's scheduler, by version; `simqueue list engines` names them")
+
+    @property
+    def kind(self) -> str:
+        """Name of its engine."""
+        return self.engine
+
+    def own_settings(self) -> Settings:
+        """Return the engine's own flags."""
+        return self._own(ENGINES[self.engine].Settings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """One of the keys that say what a policy is."""
+
+    key: str
+    base: type[PolicySettings]
+    known: Callable[[], Mapping[str, type[Settings]]]
+
+
+CHOICES = (
+    _Choice("scheduler", SchedulerPolicy, lambda: {name: policy.Settings for name, policy in SCHEDULERS.items()}),
+    _Choice("engine", EnginePolicy, lambda: {name: engine.Settings for name, engine in ENGINES.items()}),
+)
+"""A policy has exactly one of these keys."""
 
 
 def read_policy(value: Any) -> PolicySettings:
-    """Check one entry of `policies`, with the keys of the scheduler that it names."""
+    """Check one entry of `policies`, with the keys of the scheduler or engine that it names."""
     if isinstance(value, PolicySettings):
         return value
     if not isinstance(value, dict):
         raise PydanticCustomError("dict_type", "must be a mapping")
-    if "scheduler" not in value:
-        raise _no_scheduler(value)
-    name = value["scheduler"]
+    chosen = [choice for choice in CHOICES if choice.key in value]
+    if not chosen:
+        raise _no_choice(value)
+    if len(chosen) > 1:
+        raise located([(("engine",), "a policy has either 'scheduler' or 'engine'", value["engine"])])
+    choice = chosen[0]
+    name, known = value[choice.key], choice.known()
     if not isinstance(name, str):
-        raise located([(("scheduler",), "must be text", name)])
-    if name not in SCHEDULERS:
-        guess = nearest(name, list(SCHEDULERS))
+        raise located([((choice.key,), "must be text", name)])
+    if name not in known:
+        guess = nearest(name, list(known))
         hint = f"did you mean '{guess}'? " if guess else ""
-        known = ", ".join(sorted(SCHEDULERS))
-        raise located([(("scheduler",), f"unknown scheduler; {hint}known: {known}", name)])
-    return policy_model(name).model_validate(value)
+        raise located([((choice.key,), f"unknown {choice.key}; {hint}known: {', '.join(sorted(known))}", name)])
+    return _combined(name, choice.base, known[name]).model_validate(value)
 
 
-class _AnyScheduler:
-    """Tells pydantic that the JSON Schema of a policy is a choice between those of all schedulers."""
+class _AnyPolicy:
+    """Tells pydantic that the JSON Schema of a policy is a choice between those of all schedulers and engines."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         choices = []
-        for name in sorted(SCHEDULERS):
-            schema = handler(policy_model(name).__pydantic_core_schema__)
-            target = handler.resolve_ref_schema(schema)
-            target["properties"]["scheduler"] |= {"const": name}
-            choices.append(schema)
+        for choice in CHOICES:
+            for name, own in sorted(choice.known().items()):
+                schema = handler(_combined(name, choice.base, own).__pydantic_core_schema__)
+                target = handler.resolve_ref_schema(schema)
+                target["properties"][choice.key] |= {"const": name}
+                choices.append(schema)
         return {"oneOf": choices}
 
 
-PolicyEntry = Annotated[Any, BeforeValidator(read_policy), _AnyScheduler]
+PolicyEntry = Annotated[Any, BeforeValidator(read_policy), _AnyPolicy]
 """The type of one entry of `policies`; what comes out is a `PolicySettings`."""
 
 
 @cache
-def _combined(scheduler: str, own: type[Settings]) -> type[PolicySettings]:
-    title = "".join(part.capitalize() for part in scheduler.replace("-", "_").split("_")) + "Policy"
-    model = create_model(title, __base__=(PolicySettings, own), __doc__=own.__doc__)
+def _combined(name: str, base: type[PolicySettings], own: type[Settings]) -> type[PolicySettings]:
+    title = "".join(part.capitalize() for part in name.replace("-", "_").split("_")) + "Policy"
+    model = create_model(title, __base__=(base, own), __doc__=own.__doc__)
     return cast("type[PolicySettings]", model)
 
 
-def _no_scheduler(value: dict[str, Any]) -> Exception:
-    misspelt = [key for key in value if key == "engine" or nearest(key, ["scheduler"])]
+def _no_choice(value: dict[str, Any]) -> Exception:
+    keys = [choice.key for choice in CHOICES]
+    misspelt = [key for key in value if nearest(str(key), keys)]
     if misspelt:
-        allowed = "scheduler, and the keys of the scheduler it names"
-        return PydanticCustomError("unknown_key", "unknown key", {"key": misspelt[0], "allowed": allowed})
+        return PydanticCustomError(
+            "unknown_key",
+            "unknown key '{key}'",
+            {"key": misspelt[0], "hint": "", "allowed": "scheduler, engine, and the keys of what it names"},
+        )
     known = ", ".join(sorted(SCHEDULERS))
-    return located([(("scheduler",), f"this key is missing; known schedulers: {known}", None)])
+    return located([(("scheduler",), f"this key is missing (or 'engine'); known schedulers: {known}", None)])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from simqueue.scenario.policies import PolicySettings
+from simqueue.scenario.policies import CHOICES, PolicySettings
 from simqueue.scenario.schema import json_schema
 
 Schema = dict[str, Any]
@@ -41,7 +41,8 @@ _BOUNDS = {
     "le": "≤",
 }
 _EVERY_POLICY = "Every policy"
-_COMMON = tuple(key for key in PolicySettings.model_fields if key != "scheduler")
+_COMMON = tuple(PolicySettings.model_fields)
+_NAMED = tuple(choice.key for choice in CHOICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class _Page:
 
     def __init__(self, schema: Schema) -> None:
         self._definitions: dict[str, Schema] = schema["$defs"]
-        self._tags = {"scheduler", *_tag_keys(schema)}
+        self._tags = {*_NAMED, *_tag_keys(schema)}
         self._titles: dict[str, str] = {}
         self._paths: dict[str, list[str]] = {}
         self._met: list[_Section] = []
@@ -135,15 +136,16 @@ class _Page:
 
     def _parts(self, path: str, name: str, schema: Schema) -> Iterator[_Section]:
         """Yield a section; the keys that all policies share get one of their own, once."""
-        if "scheduler" not in schema["properties"]:
+        named = next((key for key in _NAMED if key in schema["properties"]), None)
+        if named is None:
             yield _Section(path, self._titles[name], schema)
             return
         shared = {key: schema["properties"][key] for key in _COMMON}
         own = {key: value for key, value in schema["properties"].items() if key not in shared}
         if not any(section.title == _EVERY_POLICY for section in self._met):
-            about = "Keys that every policy may carry, whatever its scheduler."
+            about = "Keys that every policy may carry, whatever its scheduler or engine."
             yield _Section(path, _EVERY_POLICY, {"properties": shared, "description": about})
-        yield _Section(path, self._titles[name], {**schema, "properties": {"scheduler": own.pop("scheduler"), **own}})
+        yield _Section(path, self._titles[name], {**schema, "properties": {named: own.pop(named), **own}})
 
 
 def _tag_keys(schema: Any) -> Iterator[str]:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from simqueue.engines import ENGINES, SettledEngine, Surroundings
+from simqueue.engines.vllm import GIVEN
 from simqueue.errors import InputError
 from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.overrides import POLICY_KEYS
+from simqueue.scenario.policies import EnginePolicy
 from simqueue.scenario.yamlfile import KeyPath
 from simqueue.settings import Settings, nearest
 from simqueue.steptime import RooflineSettings, StepTimeSettings
 
+_CACHE_FLAGS = {
+    "memory_share": "gpu_memory_utilization",
+    "prefix_caching": "enable_prefix_caching",
+    "watermark": "watermark",
+}
+"""Keys of the KV cache -> the engine's flag that decides them."""
 _ROOFLINE = RooflineSettings(kind="roofline")
 """The step time of scenarios that name a model and a GPU and nothing else."""
 
@@ -28,9 +37,9 @@ class EffectivePolicy:
     name : str
         Its key in the scenario.
     scheduler : str
-        Name in `simqueue.schedulers.SCHEDULERS`.
+        Name in `simqueue.schedulers.SCHEDULERS`, or of the engine.
     settings : Settings
-        The scheduler's own keys.
+        The scheduler's own keys, or the engine's flags as given.
     model : Model or None
         None in scenarios that need no model.
     gpu : Gpu or None
@@ -38,7 +47,9 @@ class EffectivePolicy:
     step_time : StepTimeSettings
     kv_cache : KVCacheSettings
     max_model_len : int or None
-        Most tokens of a request; None: no limit.
+        Most tokens of a request as written down.
+    engine : SettledEngine or None
+        The engine with every flag decided; None for a policy that names a scheduler.
     """
 
     name: str
@@ -50,6 +61,14 @@ class EffectivePolicy:
     step_time: StepTimeSettings
     kv_cache: KVCacheSettings
     max_model_len: int | None
+    engine: SettledEngine | None = None
+
+    @property
+    def longest_request_tokens(self) -> int | None:
+        """Most tokens of a request: max_model_len, else what the model was made for, else None for no limit."""
+        if self.max_model_len is not None or self.model is None:
+            return self.max_model_len
+        return self.model.max_position
 
 
 def effective(scenario: Scenario, policy_name: str) -> EffectivePolicy:
@@ -67,10 +86,10 @@ def effective(scenario: Scenario, policy_name: str) -> EffectivePolicy:
         raise InputError(f"policies: there is no '{policy_name}'; {hint}known: {', '.join(known)}")
     policy = scenario.policy(policy_name)
     gpu = scenario.value_for(policy_name, "gpu")
-    return EffectivePolicy(
+    chosen = EffectivePolicy(
         name=policy_name,
-        scheduler=policy.scheduler,
-        settings=policy.scheduler_settings(),
+        scheduler=policy.kind,
+        settings=policy.own_settings(),
         model=None if scenario.model is None else load_model(scenario.model, scenario.base_dir),
         gpu=None if gpu is None else load_gpu(gpu, scenario.base_dir),
         tensor_parallel=scenario.value_for(policy_name, "tensor_parallel"),
@@ -78,6 +97,18 @@ def effective(scenario: Scenario, policy_name: str) -> EffectivePolicy:
         kv_cache=scenario.value_for(policy_name, "kv_cache"),
         max_model_len=scenario.value_for(policy_name, "max_model_len"),
     )
+    return replace(chosen, engine=_settled(chosen)) if isinstance(policy, EnginePolicy) else chosen
+
+
+def _settled(chosen: EffectivePolicy) -> SettledEngine:
+    gpu = chosen.gpu
+    around = Surroundings(
+        gpu_name=None if gpu is None else f"{gpu.name} {gpu.description}",
+        gpu_memory_bytes=None if gpu is None else gpu.memory_bytes,
+        kv_cache=chosen.kv_cache,
+        max_model_len=chosen.longest_request_tokens,
+    )
+    return ENGINES[chosen.scheduler].settle(chosen.settings, around)
 
 
 def resolved(scenario: Scenario) -> dict[str, Any]:
@@ -100,14 +131,26 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
 
 def _policy_values(scenario: Scenario, name: str) -> dict[str, Any]:
     policy = scenario.policy(name)
-    own: dict[str, Any] = {"scheduler": policy.scheduler, **policy.model_dump(mode="json", by_alias=True)}
+    key = "engine" if isinstance(policy, EnginePolicy) else "scheduler"
+    own: dict[str, Any] = {key: policy.kind, **policy.model_dump(mode="json", by_alias=True)}
     for key in POLICY_KEYS:
         value = scenario.value_for(name, key)
         own[key] = value.model_dump(mode="json", by_alias=True) if isinstance(value, Settings) else value
     step_time = scenario.value_for(name, "step_time") or _ROOFLINE
     if isinstance(step_time, RooflineSettings):
         step_time = step_time.resolved()
-    return {**own, "step_time": step_time.model_dump(mode="json", by_alias=True)}
+    own["step_time"] = step_time.model_dump(mode="json", by_alias=True)
+    engine = effective(scenario, name).engine
+    if engine is not None:
+        own |= engine.values
+        cache = engine.cache
+        own["kv_cache"] |= {
+            "block_size": cache.block_size,
+            "memory_share": cache.memory_share,
+            "watermark": cache.watermark,
+            "prefix_caching": cache.prefix_caching,
+        }
+    return own
 
 
 def _origins(scenario: Scenario, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -131,6 +174,10 @@ def _origin(scenario: Scenario, path: KeyPath) -> str:
     if _is_given(scenario.given, path):
         own = path[0] == "policies" and path[2] in POLICY_KEYS
         return "policy" if own else scenario.source
+    if path[0] == "policies" and (engine := effective(scenario, str(path[1])).engine) is not None:
+        source = engine.origins.get(str(path[-1]) if path[2] != "kv_cache" else _CACHE_FLAGS.get(str(path[-1]), ""))
+        if source not in (None, GIVEN):
+            return f"version: {source}"
     if path[0] == "policies" and path[2] in POLICY_KEYS and not _replaced(scenario, path):
         return _origin(scenario, path[2:])
     return "default"

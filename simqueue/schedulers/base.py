@@ -108,6 +108,25 @@ class Policy(ABC):
         """
 
     @abstractmethod
+    def holds_seat(self, job: Job) -> bool:
+        """Return whether `job` runs (else it waits). Precondition: it was added and has not left."""
+
+    @abstractmethod
+    def cancel(self, job: Job) -> bool:
+        """Let `job` go whose client has gone, between two steps; its seat and blocks are free at once.
+
+        Returns whether this may change a repeated plan that is under way. Precondition: no plan that it is part of
+        is still to be committed.
+        """
+
+    @abstractmethod
+    def withdraw(self, plan: Plan, job: Job) -> None:
+        """Let `job` go with the steps of `plan` that have been taken: it is added to ``plan.finishing``.
+
+        Precondition: it holds a seat; all repeats of `plan` that run have been taken.
+        """
+
+    @abstractmethod
     def plan(self, now_s: float) -> Plan | Later | None:
         """Decide the next step and take what it needs; None: nothing can run until something is added or committed.
 

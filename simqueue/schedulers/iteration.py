@@ -96,6 +96,21 @@ class IterationPolicy(Policy):
         self.waiting.push(job)
         return self.waiting.head is job and len(self.running) < self.max_num_seqs
 
+    def holds_seat(self, job: Job) -> bool:
+        """Return whether `job` runs."""
+        return job in self.running
+
+    def withdraw(self, plan: Plan, job: Job) -> None:
+        """Let `job` make no more tokens; it leaves when `plan` is committed."""
+        if job in self.ended:
+            return
+        if job.decoding:
+            self._stop_decoding(job)
+        else:
+            del self.prefilling[job]
+        self.ended[job] = None
+        plan.finishing.append(job)
+
     def cancel(self, job: Job) -> bool:
         """Let `job` go: out of the queue, or out of its seat with all its blocks."""
         if job in self.running:

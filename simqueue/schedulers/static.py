@@ -57,6 +57,7 @@ class Wave:
 
     def __init__(self, jobs: list[Job], blocks: int) -> None:
         self.jobs = jobs
+        self.rows = len(jobs)
         self.blocks = blocks
         self.prompt_tokens = max(job.request.prompt_tokens for job in jobs)
         self.output_tokens = max(job.request.output_tokens for job in jobs)
@@ -68,6 +69,13 @@ class Wave:
     def next_end(self) -> int:
         """Output tokens at which the next of the open requests has its last one."""
         return self.open[-1].request.output_tokens
+
+    def withdraw(self, job: Job) -> None:
+        """Let `job` make no more tokens; the wave keeps its row."""
+        self.jobs.remove(job)
+        if job in self.open:
+            self.open.remove(job)
+            self.open_prompt_tokens -= job.request.prompt_tokens
 
     def step(self, n: int) -> list[Job]:
         """Make `n` tokens a row; return those that have made their last one. Precondition: not past `next_end`."""
@@ -111,6 +119,25 @@ class Static(Policy):
         self.waiting.push(job)
         self._by_arrival[job] = None
         return self.wave is None
+
+    def holds_seat(self, job: Job) -> bool:
+        """Return whether `job` is in the wave that runs."""
+        return self.wave is not None and job in self.wave.jobs
+
+    def cancel(self, job: Job) -> bool:
+        """Take `job` out of the queue. Waves always run inside a plan, so nobody in one is cancelled here."""
+        self.waiting.remove(job)
+        del self._by_arrival[job]
+        return self.wave is None
+
+    def withdraw(self, plan: Plan, job: Job) -> None:
+        """Let `job` leave its wave; its row stays, idle, until the wave ends."""
+        if self.wave is None or job in plan.finishing:
+            return
+        self.wave.withdraw(job)
+        plan.finishing.append(job)
+        if self.settings.emit == "as_made" and job not in plan.ended:
+            plan.ended.append(job)
 
     def plan(self, now_s: float) -> Plan | Later | None:
         """Decide the wave's next step, or gather the next wave."""
@@ -162,7 +189,7 @@ class Static(Policy):
         return Wave(jobs, blocks)
 
     def _prefill(self, wave: Wave) -> Plan:
-        rows = len(wave.jobs)
+        rows = wave.rows
         plan = Plan(
             batch=Batch(prefill=((0, wave.prompt_tokens),) * rows, sampled_rows=rows),
             repeat=1,
@@ -178,12 +205,12 @@ class Static(Policy):
         return plan
 
     def _decode(self, wave: Wave) -> Plan:
-        rows, alive = len(wave.jobs), len(wave.open)
+        rows, alive = wave.rows, len(wave.open)
         plan = Plan(
             batch=Batch(rows, rows, rows * (wave.prompt_tokens + wave.made), sampled_rows=rows),
             repeat=wave.next_end - wave.made,
             ticking=alive if self.settings.emit == "as_made" else 0,
-            running=rows if self.settings.release == "wave_end" else alive,
+            running=len(wave.jobs) if self.settings.release == "wave_end" else alive,
             waiting=len(self.waiting),
             work=Batch(alive, alive, wave.open_prompt_tokens + alive * wave.made, sampled_rows=alive),
             blocks_used=self.kv.used,

@@ -30,8 +30,8 @@ class Flight:
     Attributes
     ----------
     plan : Plan
-    start_s, ends_s : float, list of float
-        Start of the first step, ends of all.
+    planned_at_s, start_s, ends_s : float, float, list of float
+        When the first step was planned and starts, and when each step ends.
     n : int
         Steps that run; fewer than planned once something is told that changes the plan.
     event : Event or None
@@ -41,10 +41,11 @@ class Flight:
     rows : list of RowPart
     """
 
-    __slots__ = ("depth", "ends_s", "event", "n", "plan", "rows", "start_s", "waiting")
+    __slots__ = ("depth", "ends_s", "event", "n", "plan", "planned_at_s", "rows", "start_s", "waiting")
 
-    def __init__(self, plan: Plan, start_s: float, ends_s: list[float], depth: int) -> None:
+    def __init__(self, plan: Plan, planned_at_s: float, start_s: float, ends_s: list[float], depth: int) -> None:
         self.plan = plan
+        self.planned_at_s = planned_at_s
         self.start_s = start_s
         self.ends_s = ends_s
         self.n = len(ends_s)

@@ -33,6 +33,7 @@ class Recorder:
         self.max_concurrent = 0
         self.inside_area_s = 0.0
         self.ended_count = 0
+        self.last_end_s = 0.0
         self._changed_s = 0.0
         self._counts_slots = counts_slots
         self._slot_steps = self._idle_slot_steps = 0
@@ -56,6 +57,10 @@ class Recorder:
             cached_tokens="q",
             recomputed_tokens="q",
             tokens_emitted="q",
+            wanted_s="d",
+            attempt="q",
+            session="o",
+            client="o",
         )
 
     # -- requests ------------------------------------------------------------------------------------------------
@@ -77,6 +82,15 @@ class Recorder:
         if missing:
             self.tokens.burst(job, missing, now_s)
         self._leave(job, now_s, Status.FINISHED)
+
+    def timed_out(self, job: Job, now_s: float) -> None:
+        """Log that the server lets `job` go, whose client has gone."""
+        self.tokens.left(job)
+        self._leave(job, now_s, Status.TIMED_OUT)
+
+    def never_sent(self, job: Job, now_s: float, status: Status) -> None:
+        """Log that `job` ended at its client, without reaching the server."""
+        self._end(job, status, now_s, replica=-1)
 
     def unfinished(self, now_s: float) -> None:
         """Log that the run is over for everybody who is still inside."""
@@ -152,6 +166,7 @@ class Recorder:
 
     def _end(self, job: Job, status: Status, now_s: float, reason: str | None = None, replica: int = 0) -> None:
         self.ended_count += 1
+        self.last_end_s = now_s
         request = job.request
         self._requests.append(
             (
@@ -174,6 +189,10 @@ class Recorder:
                 job.cached_tokens,
                 job.recomputed_tokens,
                 job.tokens_emitted,
+                request.arrival_s if request.wanted_s is None else request.wanted_s,
+                request.attempt,
+                request.session,
+                request.client,
             )
         )
 

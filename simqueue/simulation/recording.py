@@ -21,9 +21,9 @@ class Recording:
     requests : mapping of str to array, each of length n_requests, in order of arrival
         request_id (object), request_class (object, None where not given), arrival_s, prompt_tokens, output_tokens,
         due_tokens (what the policy lets it make: the output, or less), status (object: a `Status` value),
-        reject_reason (object, None), replica (int, -1 where none), first_scheduled_s, first_token_s, last_token_s, finish_s (of a rejected request: its arrival; NaN where
-        unfinished), max_itl_s,
-        preemptions, cached_tokens, recomputed_tokens, tokens_emitted.
+        reject_reason (object, None), replica (int, -1 where none), first_scheduled_s, first_token_s, last_token_s,
+        finish_s (of a rejected request: its arrival; NaN where unfinished), max_itl_s, preemptions,
+        cached_tokens, recomputed_tokens, tokens_emitted.
     steps : mapping of str to array, each of length n_rows, in order of time
         start_s, duration_s, repeat, last_step_s, decode_seqs, context_tokens, prefill_tokens, prefill_seqs,
         blocks_used, running, waiting, preempted.

@@ -43,8 +43,26 @@ class RunOptions:
     ticks_per_s: int | None = None
 
 
-Observer = Callable[[Plan, float, float, float], None]
-"""Called when a step is committed: the plan, when it was planned, started and ended."""
+@dataclass(frozen=True, slots=True)
+class SeenStep:
+    """A step as an observer sees it when it has ended.
+
+    Attributes
+    ----------
+    plan : Plan
+    planned_s, start_s, end_s : float
+    free_blocks : int
+        Once its finished requests have given theirs back.
+    """
+
+    plan: Plan
+    planned_s: float
+    start_s: float
+    end_s: float
+    free_blocks: int
+
+
+Observer = Callable[[SeenStep], None]
 
 
 class Replica:
@@ -57,6 +75,8 @@ class Replica:
     options : RunOptions
     on_finish : callable
         Called with each request that leaves with its whole answer.
+    observer : callable, optional
+        Called with each step, if steps are not folded.
     """
 
     def __init__(
@@ -67,6 +87,7 @@ class Replica:
         recorder: Recorder,
         options: RunOptions,
         on_finish: Callable[[Job], None],
+        observer: Observer | None = None,
     ) -> None:
         self.env = env
         self.policy = policy
@@ -75,9 +96,11 @@ class Replica:
         self._recorder = recorder
         self._options = options
         self._on_finish = on_finish
+        self._observer = observer
         self._next: Plan | None = None
         self._next_waiting: list[tuple[int, int]] = []
         self._flight: Flight | None = None
+        self._leaving: dict[Job, None] = {}
         self._idle: Event | None = None
         self._wake_s = NEVER_S
         self._states: set[Hashable] = set()
@@ -86,6 +109,21 @@ class Replica:
     def submit(self, job: Job) -> None:
         """Take in a request that has arrived now."""
         self._told(changes=self.policy.add(job))
+
+    def cancel(self, job: Job) -> None:
+        """Let `job` go whose client has gone now.
+
+        One that waits is gone at once, one that runs at the end of the step under way: that is when the server
+        can let go, and the time that is recorded. Precondition: it was submitted and has not left.
+        """
+        runs = self.policy.holds_seat(job)
+        if runs and (self._next is not None or self._flight is not None):
+            self._leaving[job] = None
+            self._told(changes=True)
+            return
+        changes = self.policy.cancel(job)
+        self._recorder.timed_out(job, self.env.now)
+        self._told(changes=changes)
 
     def _told(self, *, changes: bool) -> None:
         """React to something told to the policy; `changes`: whether it may change a repeated plan."""
@@ -127,10 +165,12 @@ class Replica:
                 last = None
             else:
                 return NEVER_S if plan is None else plan.time_s
-            if circle:
+            if circle and self._states:
                 if last is not None:
                     yield from self._land(last)
-                return NEVER_S
+                    last = None
+                if self._states:  # forgotten if meanwhile somebody came or got a token
+                    return NEVER_S
             if env.peek() <= env.now:
                 yield clock.at(env, env.now, Order.PLAN)
 
@@ -142,12 +182,13 @@ class Replica:
         Flight or None
             What then still runs (its last step); None with depth 1.
         """
+        planned_s = self.env.now
         if last is not None:
             self._next = plan
             yield from self._land(last)
             self._next = None
         now_s, depth = self.env.now, self.policy.depth
-        flight = Flight(plan, now_s, self._ends(plan, now_s), depth)
+        flight = Flight(plan, planned_s, now_s, self._ends(plan, now_s), depth)
         flight.waiting, self._next_waiting = self._next_waiting, []
         if flight.n >= depth:
             self._flight = flight
@@ -206,6 +247,9 @@ class Replica:
         flight.rows.append(RowPart(past, start_s, ends_s[past:] if past else ends_s, waiting, used))
         policy.take(plan, flight.n - 1 - past)
         flight.ends_s = ends_s
+        for job in self._leaving:
+            if policy.holds_seat(job):
+                policy.withdraw(plan, job)
 
     def _commit(self, flight: Flight) -> None:
         plan, recorder = flight.plan, self._recorder
@@ -215,9 +259,16 @@ class Replica:
         recorder.ran(plan, flight.start_s, flight.ends_s)
         if plan.ticking or plan.first:
             self._states.clear()
+        if self._observer is not None:
+            seen = SeenStep(plan, flight.planned_at_s, flight.start_s, flight.end_s, self.policy.kv.free)
+            self._observer(seen)
         for job in plan.finishing:
-            recorder.finished(job, flight.end_s)
-            self._on_finish(job)
+            if job in self._leaving:
+                del self._leaving[job]
+                recorder.timed_out(job, flight.end_s)
+            else:
+                recorder.finished(job, flight.end_s)
+                self._on_finish(job)
         if self._options.check:
             self.policy.check()
 

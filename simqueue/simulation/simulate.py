@@ -17,7 +17,7 @@ from simqueue.simulation.clock import Order
 from simqueue.simulation.invariants import verify
 from simqueue.simulation.recorder import Recorder
 from simqueue.simulation.recording import Recording
-from simqueue.simulation.replica import NEVER_S, Replica, RunOptions
+from simqueue.simulation.replica import NEVER_S, Observer, Replica, RunOptions
 from simqueue.steptime.base import StepTime
 
 NAMED = 10
@@ -37,6 +37,8 @@ class Simulation:
     options : RunOptions
     on_end : callable, optional
         Called with the number of requests that have left, each time one leaves.
+    observer : callable, optional
+        Called with each step that ends, if steps are not folded.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Simulation:
         step_time: StepTime,
         options: RunOptions,
         on_end: Callable[[int], None] | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.env = simpy.Environment()
         self.recorder = Recorder(counts_slots=policy.pads)
@@ -54,7 +57,7 @@ class Simulation:
         self._on_end = on_end
         self._done: dict[Job, Event] = {}
         self._last_event_s = 0.0
-        self.replica = Replica(self.env, policy, step_time, self.recorder, options, self._finish)
+        self.replica = Replica(self.env, policy, step_time, self.recorder, options, self._finish, observer)
         self.env.process(self._source(requests))
 
     def run(self) -> Recording:

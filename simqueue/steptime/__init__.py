@@ -1,4 +1,4 @@
-"""How long a step takes: constant, linear or roofline, behind one contract."""
+"""How long a step takes: constant, linear, roofline (ideal or calibrated) or a measured table, behind one contract."""
 
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.steptime.calibrated import CalibratedStepTime
@@ -9,6 +9,7 @@ from simqueue.steptime.linear import LinearSettings, LinearStepTime
 from simqueue.steptime.preset import Preset, load_preset, preset_names, preset_rows
 from simqueue.steptime.roofline import RooflineStepTime, StepTerms
 from simqueue.steptime.roofline_settings import RooflineSettings
+from simqueue.steptime.table import TableSettings, TableStepTime
 from simqueue.steptime.terms import Term
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "StepTerms",
     "StepTime",
     "StepTimeSettings",
+    "TableSettings",
+    "TableStepTime",
     "Term",
     "build",
     "load_preset",

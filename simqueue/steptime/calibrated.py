@@ -181,15 +181,14 @@ class CalibratedStepTime(StepTime):
         layer_flops, head_flops = work.linear_flops_per_token * tokens, work.head_flops_per_row * batch.sampled_rows
         compute_s = layer_flops * rates.layer_s_per_flop + head_flops * rates.head_s_per_flop
         host_s = rates.host_s + rates.host_s_per_seq * seqs
-        gpu_s = self.seconds(batch) - rates.step_s if host_s <= 0 else self._gpu_s(batch)
-        busy = gpu_s >= host_s
+        busy = self._gpu_s(batch) >= host_s
         reads = read_s >= compute_s
         return [
             Term("weights", read_s, weight_bytes, None, busy and reads, "memory"),
             Term("matrices and head", compute_s, None, layer_flops + head_flops, busy and not reads, "compute"),
             *self._attention_terms(batch, busy=busy),
             Term(
-                "launches",
+                "launches, all-reduce latency",
                 rates.prefill_fixed_s if batch.prefill else rates.fixed_s,
                 None,
                 None,

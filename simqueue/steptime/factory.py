@@ -13,13 +13,16 @@ from simqueue.steptime.base import StepTime
 from simqueue.steptime.constant import ConstantSettings, ConstantStepTime
 from simqueue.steptime.linear import LinearSettings, LinearStepTime
 from simqueue.steptime.roofline_settings import RooflineSettings
+from simqueue.steptime.table import TableSettings, read_table
 
-StepTimeSettings = Annotated[ConstantSettings | LinearSettings | RooflineSettings, Field(discriminator="kind")]
+StepTimeSettings = Annotated[
+    ConstantSettings | LinearSettings | RooflineSettings | TableSettings, Field(discriminator="kind")
+]
 """What a scenario's `step_time` key takes; `kind` tells which."""
 
 
 def build(
-    settings: ConstantSettings | LinearSettings | RooflineSettings,
+    settings: ConstantSettings | LinearSettings | RooflineSettings | TableSettings,
     model: Model | None = None,
     gpu: Gpu | None = None,
     tensor_parallel: int = 1,
@@ -29,7 +32,7 @@ def build(
 
     Parameters
     ----------
-    settings : ConstantSettings, LinearSettings or RooflineSettings
+    settings : ConstantSettings, LinearSettings, RooflineSettings or TableSettings
         The `step_time` key.
     model, gpu : Model or None, Gpu or None
         Needed by the roofline only.
@@ -41,7 +44,8 @@ def build(
     Raises
     ------
     InputError
-        The roofline lacks a model or a GPU, or the model's heads cannot be shared out over so many GPUs.
+        The roofline lacks a model or a GPU, the model's heads cannot be shared out over so many GPUs, or a file that
+        the settings name cannot be read.
     """
     match settings:
         case ConstantSettings():
@@ -54,6 +58,8 @@ def build(
                 settings.per_decode_s,
                 settings.per_context_token_s,
             )
+        case TableSettings():
+            return read_table(settings.path, base_dir, refuses=settings.outside == "refuse")
         case RooflineSettings():
             return _roofline(settings, model, gpu, tensor_parallel, base_dir)
 

@@ -11,7 +11,6 @@ from pydantic_core import PydanticCustomError
 from simqueue.hardware import Gpu, Model
 from simqueue.hardware.facts import unknown_name
 from simqueue.settings import Settings
-from simqueue.steptime.base import StepTime
 from simqueue.steptime.calibrated import CalibratedStepTime
 from simqueue.steptime.preset import is_file, load_preset, preset_names
 from simqueue.steptime.roofline import RooflineStepTime
@@ -56,7 +55,9 @@ class RooflineSettings(Settings):
         bandwidth_share, mfu = self.shares(base_dir)
         return RooflineSettings(preset=self.preset, bandwidth_share=bandwidth_share, mfu=mfu)
 
-    def build(self, model: Model, gpu: Gpu, tensor_parallel: int, base_dir: Path = Path()) -> StepTime:
+    def build(
+        self, model: Model, gpu: Gpu, tensor_parallel: int, base_dir: Path = Path()
+    ) -> RooflineStepTime | CalibratedStepTime:
         """Return the step-time model: the ideal roofline or the calibrated one, as the preset says.
 
         Raises

@@ -58,7 +58,7 @@ def step_notes(preset: Preset, steps: Columns) -> Iterator[str]:
         if share:
             reached = values[outside]
             yield (
-                f"was fitted for {bounds[0]:g} to {bounds[1]:g} {what}; {100 * share:.2g} % of the steps are outside, "
+                f"was fitted for {bounds[0]:g} to {bounds[1]:g} {what}; {_percent(share)} of the steps are outside, "
                 f"with {reached.min():.4g} to {reached.max():.4g}"
             )
 
@@ -68,6 +68,10 @@ def as_columns(batch: Batch) -> Columns:
     row = (batch.decode_seqs, batch.context_tokens, batch.prefill_tokens, 1)
     names = ("decode_seqs", "context_tokens", "prefill_tokens", "repeat")
     return {name: np.array([value]) for name, value in zip(names, row, strict=True)}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.01 else "under 1 %"
 
 
 def _some(values: list[Any]) -> str:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from simqueue.errors import InputError
 from simqueue.request import Request
 from simqueue.workload.inline import listed_requests
 from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.streams import stream
-from simqueue.workload.traces import replay
+from simqueue.workload.traces import Luck, StreamedTrace, replay
+
+
+class RequestStream(Protocol):
+    """Requests that can be counted, and gone through as often as one likes."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Request]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +30,7 @@ class Traffic:
 
     Attributes
     ----------
-    requests : list of Request
+    requests : sized iterable of Request
         In order of arrival; requests of one instant stay in the order of their source.
     notes : tuple of str
         What was dropped, sorted or found empty: one line each, for people.
@@ -27,7 +38,7 @@ class Traffic:
         Trace rows left out because they had no tokens.
     """
 
-    requests: list[Request]
+    requests: RequestStream
     notes: tuple[str, ...] = ()
     dropped_rows: int = 0
 
@@ -54,13 +65,17 @@ def generate(settings: WorkloadSettings, *, seed: int, replication: int = 0, bas
     """
     if settings.requests is not None:
         traffic = Traffic(listed_requests(settings.requests))
+    elif settings.trace is not None and settings.trace.stream:
+        thin = partial(stream, seed, replication, "trace.thin")
+        read = StreamedTrace(settings.trace, base_dir, thin, settings.num_requests)
+        traffic = Traffic(read, read.notes, read.dropped_rows)
     elif settings.trace is not None:
-        rng = stream(seed, replication, "trace.thin")
-        played = replay(settings.trace, base_dir, rng, settings.num_requests)
+        luck = Luck(stream(seed, replication, "trace.thin"), stream(seed, replication, "trace.spread"))
+        played = replay(settings.trace, base_dir, luck, settings.num_requests)
         traffic = Traffic(played.requests, played.notes, played.dropped_rows)
     else:
         traffic = Traffic(_synthetic(settings, seed, replication, base_dir))
-    if traffic.requests:
+    if len(traffic.requests):
         return traffic
     return Traffic([], (*traffic.notes, "the workload has no requests"), traffic.dropped_rows)
 

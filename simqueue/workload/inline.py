@@ -19,6 +19,39 @@ def _as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+LARGEST_STREAM = 2**31 - 1
+"""Streams of tokens that people number; those that generators make lie above."""
+
+_Piece = Annotated[tuple[int, int, int], Field(strict=False)]
+
+
+def token_pieces(pieces: Any, tokens: int | None) -> tuple[tuple[int, int, int], ...]:
+    """Return the pieces of a prompt as `Request.prompt` has them.
+
+    Parameters
+    ----------
+    pieces : sequence of (stream, start, length)
+    tokens : int or None
+        What their lengths must add up to, if anything.
+
+    Raises
+    ------
+    ValueError
+        If they are anything else.
+    """
+    if not isinstance(pieces, list | tuple) or not all(_is_piece(piece) for piece in pieces):
+        raise ValueError("pieces are [stream, start, length], whole numbers of at least 0, 0 and 1")
+    total = sum(piece[2] for piece in pieces)
+    if tokens is not None and total != tokens:
+        raise ValueError(f"the pieces have {total} tokens, prompt_tokens is {tokens}")
+    return tuple((piece[0], piece[1], piece[2]) for piece in pieces)
+
+
+def _is_piece(piece: Any) -> bool:
+    whole = isinstance(piece, list | tuple) and all(isinstance(n, int) and not isinstance(n, bool) for n in piece)
+    return whole and len(piece) == 3 and piece[0] >= 0 and piece[1] >= 0 and piece[2] >= 1
+
+
 class RequestSettings(Settings):
     """One request of the list ``requests``."""
 
@@ -26,7 +59,13 @@ class RequestSettings(Settings):
         default=None, description="Name, unique in the list; its position, counted from 0, if not given."
     )
     arrival_s: float = Field(ge=0, description="When it arrives.", json_schema_extra={"unit": "s"})
-    prompt_tokens: int = Field(ge=1, le=MOST_TOKENS, description="Tokens to read.", json_schema_extra=TOKENS_UNIT)
+    prompt_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_TOKENS,
+        description="Tokens to read; null: as many as prompt says.",
+        json_schema_extra=TOKENS_UNIT,
+    )
     output_tokens: int = Field(ge=1, le=MOST_TOKENS, description="Tokens to make.", json_schema_extra=TOKENS_UNIT)
     priority: int = Field(default=0, description="Smaller is more urgent; used by order: priority.")
     deadline_s: float | None = Field(
@@ -36,6 +75,43 @@ class RequestSettings(Settings):
         json_schema_extra={"unit": "s"},
     )
     request_class: str | None = Field(default=None, alias="class", description="A label for summaries.")
+    timeout_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="The client gives up that long after arrival, waiting or running; null: never (or the workload's).",
+        json_schema_extra={"unit": "s"},
+    )
+    prompt: tuple[_Piece, ...] | None = Field(
+        default=None,
+        strict=False,
+        min_length=1,
+        description="Which tokens the prompt is made of, for prefix caches: [stream, start, length] each. Equal "
+        "streams and positions are equal tokens; null: tokens like nobody else's.",
+    )
+    output_stream: int | None = Field(
+        default=None,
+        ge=0,
+        le=LARGEST_STREAM,
+        description="The j-th output token is (output_stream, j); null: tokens like nobody else's.",
+    )
+
+    @model_validator(mode="after")
+    def _prompt_length(self) -> Self:
+        if self.prompt is None and self.prompt_tokens is None:
+            raise refusal("prompt_tokens is missing; give it, or prompt")
+        if self.prompt is not None:
+            try:
+                token_pieces(self.prompt, self.prompt_tokens)
+            except ValueError as error:
+                raise refusal(f"prompt: {error}") from None
+        return self
+
+    @property
+    def length(self) -> int:
+        """Prompt tokens, given or added up."""
+        if self.prompt_tokens is not None:
+            return self.prompt_tokens
+        return sum(piece[2] for piece in self.prompt or ())
 
     @model_validator(mode="after")
     def _deadline_after_arrival(self) -> Self:
@@ -63,11 +139,14 @@ def listed_requests(items: Iterable[RequestSettings]) -> list[Request]:
         Request(
             _id(item, position),
             item.arrival_s,
-            item.prompt_tokens,
+            item.length,
             item.output_tokens,
             item.priority,
             item.deadline_s,
             item.request_class,
+            item.prompt,
+            item.output_stream,
+            gives_up_s=None if item.timeout_s is None else item.arrival_s + item.timeout_s,
         )
         for position, item in enumerate(items)
     ]

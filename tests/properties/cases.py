@@ -35,7 +35,7 @@ class Case:
     blocks: int
     block_size: int
     step_time: StepTime
-    watermark: float = 0.0
+    watermark_blocks: int = 0
     contiguous: bool = False
     reserve_tokens: int | None = None
     reject: bool = True
@@ -44,9 +44,9 @@ class Case:
 
     def simulation(self, *, fast: bool) -> Simulation:
         """Build it, with every check on."""
-        kv: KVCache = PagedKVCache(self.blocks, self.block_size, self.watermark)
+        kv: KVCache = PagedKVCache(self.blocks, self.block_size, self.watermark_blocks)
         if self.contiguous:
-            kv = ContiguousKVCache(self.blocks, self.block_size, self.watermark, self.reserve_tokens)
+            kv = ContiguousKVCache(self.blocks, self.block_size, self.watermark_blocks, self.reserve_tokens)
         policy_class: Any = SCHEDULERS[self.scheduler]
         settings = policy_class.Settings.model_validate(self.keys)
         policy = policy_class(settings, kv, Door(self.reserve_tokens, self.reject))
@@ -133,14 +133,15 @@ def cases(
     reserve_tokens = draw(st.none() | st.just(72)) if contiguous else None
     peaks = [reserve_tokens or request.prompt_tokens + request.output_tokens - 1 for request in requests]
     largest = -(-max(peaks) // block_size)
+    blocks = max(1, largest + draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3, 8, 40]) if fits else st.integers(-3, -1)))
     return Case(
         requests,
         scheduler,
         keys,
-        blocks=max(1, largest + draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3, 8, 40]) if fits else st.integers(-3, -1))),
+        blocks=blocks,
         block_size=block_size,
         step_time=draw(st.sampled_from(step_times)),
-        watermark=draw(st.sampled_from([0.0, 0.0, 0.1, 0.5])),
+        watermark_blocks=draw(st.sampled_from([0, 0, 0, 1, blocks // 2])),
         contiguous=contiguous,
         reserve_tokens=reserve_tokens,
         reject=draw(st.integers(0, 3)) != 0,

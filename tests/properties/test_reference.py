@@ -7,7 +7,6 @@ from collections import Counter
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
 from simqueue.request import Request
 from simqueue.simulation import Recording
@@ -38,10 +37,10 @@ THRASHING = Case(
     step_time=CONSTANT,
 )
 quick = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-thorough = settings(max_examples=2500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def constant_seconds(decode_seqs: int, context_tokens: int, prefill_tokens: int) -> float:
+def constant_seconds(*_: int) -> float:
     """One tick, whatever the batch."""
     return TICK_S
 
@@ -64,7 +63,7 @@ def walked(case: Case) -> Walk:
         block_size=case.block_size,
         step_seconds=constant_seconds if case.step_time == CONSTANT else linear_seconds,
         order=keys.get("order", "fcfs"),
-        watermark_blocks=int(case.watermark * case.blocks),
+        watermark_blocks=case.watermark_blocks,
         contiguous=case.contiguous,
         reserve_tokens=case.reserve_tokens,
         reject=case.reject,

@@ -61,11 +61,11 @@ def test_three_policies_fit_a_pipe_of_80_columns(result_of: Any) -> None:
     assert cells(rendered(result_of(policies), 80), "TTFT p50") == [["12,345", "234.0", "12.00"]]
 
 
-def test_replications_are_told_apart(result_of: Any) -> None:
-    """With several replications a column names its own."""
-    one = result_of({"p": [1.0]})
-    two = Result({}, "0.1.0", 7, [one.runs[0], type(one.runs[0])("p", 1, one.runs[0].recording)])
-    assert next(line.split() for line in rendered(two) if "#" in line) == ["p", "#0", "p", "#1"]
+def test_replications_are_one_column_with_half_widths(result_of: Any) -> None:
+    """Replications of 100 and 300 ms show their mean and the t-interval of two values: 12.706 times 100."""
+    one, other = result_of({"p": [100.0]}), result_of({"p": [300.0]})
+    two = Result({}, "0.1.0", 7, [one.runs[0], type(one.runs[0])("p", 1, other.runs[0].recording)])
+    assert cells(rendered(two), "TTFT mean (ms)") == [["200.0", "±1,271"]]
 
 
 def test_markup_in_names_is_shown_literally(result_of: Any) -> None:

@@ -52,13 +52,12 @@ def test_links_of_the_reference_lead_somewhere() -> None:
 
 
 def test_schema_is_json_and_knows_schedulers() -> None:
-    """The command prints the schema, in which a policy is a choice between the schedulers."""
+    """The command prints the schema, in which a policy is a choice between schedulers and engines."""
     schema = json.loads(_printed())
     choices = schema["properties"]["policies"]["additionalProperties"]["oneOf"]
-    names = [
-        schema["$defs"][choice["$ref"].rpartition("/")[2]]["properties"]["scheduler"]["const"] for choice in choices
-    ]
-    assert {"chunked", "continuous", "static"} <= {*names}
+    policies = [schema["$defs"][choice["$ref"].rpartition("/")[2]]["properties"] for choice in choices]
+    named = {keys[tag]["const"] for keys in policies for tag in ("scheduler", "engine") if tag in keys}
+    assert {"chunked", "continuous", "static", "vllm"} <= named
 
 
 @pytest.mark.parametrize("key", ["horizon_s", "clock_resolution_s", "warmup_s"])

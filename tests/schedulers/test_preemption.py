@@ -75,7 +75,8 @@ def test_last_token_of_a_recompute_is_a_decode() -> None:
     recording = play("chunked", keys, [(0.0, 1, 4), (0.0, 1, 4), (0.0, 1, 4)], blocks=6, block_size=1)
     # c returns at 4 s beside b, gives way again at 5 s, and is computed at 6 s (2 tokens) and 7 s (1: a decode,
     # context 3); its next decode, context 4, makes one row with it
-    assert rows(recording, "start_s", "repeat", "decode_seqs", "context_tokens", "prefill_tokens", "preempted")[-4:] == [
+    found = rows(recording, "start_s", "repeat", "decode_seqs", "context_tokens", "prefill_tokens", "preempted")
+    assert found[-4:] == [
         (4.0, 1, 0, 0, 4, 0),
         (5.0, 1, 0, 0, 2, 1),
         (6.0, 1, 0, 0, 2, 0),

@@ -159,7 +159,7 @@ def end_too_soon(policy: Any) -> None:
     [
         (lose_a_block, "KV cache: .* differ from the pool's 40"),
         (count_one_more, "decode counters"),
-        (forget_a_prefill, "3 requests run, 2 decode and 0 prefill"),
+        (forget_a_prefill, r"3 requests run; \(2, 0, 0\) decode, prefill and have ended"),
         (seat_too_many, "3 requests run on 1 seats"),
         (end_too_soon, "next end at step"),
     ],

@@ -39,7 +39,7 @@ def test_arrival_during_a_step_is_seen_at_its_end() -> None:
 
 @pytest.mark.parametrize(("arrival_s", "scheduled_s"), [(49.5, 50.0), (50.0, 50.0), (50.000001, 51.0)])
 def test_arrival_cuts_folded_steps_where_plain_ones_would_see_it(arrival_s: float, scheduled_s: float) -> None:
-    """Inside a hundred equal steps an arrival enters at the first step end at or after it, the very instant included."""
+    """In the middle of equal steps an arrival enters at the first step end at or after it, the instant included."""
     recording = play("chunked", {}, [(0.0, 1, 100), (arrival_s, 1, 1)])
     assert seen(recording, *SCHEDULED) == {
         "a": (0.0, 1.0, 100.0),

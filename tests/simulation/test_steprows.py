@@ -18,7 +18,7 @@ SOMEBODY = Job(Request("a", 0.0, 1, 1), 0)
 def decode_plan(seqs: int, context: int, running: int = 3, waiting: int = 0) -> Plan:
     """Return a plan in which `seqs` requests decode."""
     batch = Batch(seqs, seqs, context, sampled_rows=seqs)
-    return Plan(batch=batch, repeat=99, ticking=seqs, running=running, waiting=waiting, work=batch)
+    return Plan(batch=batch, repeat=99, ticking=seqs, running=running, waiting=waiting, work=batch, blocks_used=0)
 
 
 def row(*columns: float) -> dict[str, float]:
@@ -30,7 +30,8 @@ def row(*columns: float) -> dict[str, float]:
 def table(rows: StepRows) -> list[dict[str, float]]:
     """Return the finished rows."""
     arrays = rows.arrays()
-    return [dict(zip(arrays, values, strict=True)) for values in zip(*(c.tolist() for c in arrays.values()), strict=True)]
+    values = zip(*(column.tolist() for column in arrays.values()), strict=True)
+    return [dict(zip(arrays, one, strict=True)) for one in values]
 
 
 def test_equal_decode_steps_are_one_row() -> None:

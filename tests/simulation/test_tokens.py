@@ -46,8 +46,15 @@ class Played:
                 self.decoding.remove(i)
                 self.log.left(self.jobs[i])
 
-    def step(self, durations_s: Sequence[float], *, decodes: bool, completes: Sequence[int]) -> None:
-        """Run steps in a row, in which all decodes get tokens (or none), completing prompts at the end of the last."""
+    def step(
+        self, durations_s: Sequence[float], *, decodes: bool, left_out: Sequence[int], completes: Sequence[int]
+    ) -> None:
+        """Run steps in a row, in which all decodes but those left out get tokens, or none does.
+
+        Prompts are completed at the end of the last one; from then on whoever was left out decodes on.
+        """
+        out = [i for i in dict.fromkeys(left_out) if i in self.decoding]
+        self.leave(out)
         start_s, ends_s = self.now_s, []
         for duration_s in durations_s:
             self.now_s += duration_s
@@ -61,25 +68,30 @@ class Played:
                 self.decoding.append(i)
                 self.times_s[i].append(self.now_s)
                 self.log.joined(self.jobs[i], self.now_s)
+        for i in out:
+            if i not in self.decoding:
+                self.decoding.append(i)
+                self.log.resumed(self.jobs[i])
 
 
 who = st.lists(st.integers(0, SEATS - 1), max_size=3)
 rough_s = st.sampled_from([0.1, 0.2, 0.25, 0.30000000000000004, 1 / 3, 7.0])
 plays = st.lists(
-    st.tuples(who, st.lists(rough_s, min_size=1, max_size=4), st.booleans() | st.just(True), who, who), max_size=30
+    st.tuples(who, st.lists(rough_s, min_size=1, max_size=4), st.booleans() | st.just(True), who, who, who),
+    max_size=30,
 )
 
 
 @settings(deadline=None)
 @given(plays)
 def test_gaps_are_those_of_all_token_times(
-    steps: list[tuple[list[int], list[float], bool, list[int], list[int]]],
+    steps: list[tuple[list[int], list[float], bool, list[int], list[int], list[int]]],
 ) -> None:
-    """Whoever joins, waits, leaves and returns: counts, last token, longest gap and pooled gaps are exact."""
+    """Whoever joins, waits, is left out, leaves and returns: counts, last token and all gaps are exact."""
     played = Played()
-    for preempted, durations_s, decodes, completes, ends in steps:
+    for preempted, durations_s, decodes, left_out, completes, ends in steps:
         played.leave(preempted)
-        played.step(durations_s, decodes=decodes, completes=completes)
+        played.step(durations_s, decodes=decodes, left_out=left_out, completes=completes)
         played.leave(ends)
     played.leave(list(played.decoding))
     for job, times_s in zip(played.jobs, played.times_s, strict=True):

@@ -98,6 +98,18 @@ def test_listed_requests_come_in_order_of_arrival() -> None:
     ]
 
 
+def test_listed_requests_may_say_which_tokens_they_have() -> None:
+    """prompt is pieces of streams, whose lengths give prompt_tokens; timeouts become absolute times."""
+    listed = [
+        {"arrival_s": 2, "prompt": [[7, 0, 64], [8, 0, 20]], "output_tokens": 4, "output_stream": 9, "timeout_s": 1.5},
+        {"arrival_s": 2, "prompt": [[7, 0, 64]], "prompt_tokens": 64, "output_tokens": 4},
+    ]
+    first, second = traffic({"requests": listed}).requests
+    assert (first.prompt_tokens, first.prompt, first.output_stream) == (84, ((7, 0, 64), (8, 0, 20)), 9)
+    assert first.gives_up_s == 3.5
+    assert (second.prompt, second.output_stream, second.gives_up_s) == (((7, 0, 64),), None, None)
+
+
 def test_no_requests_is_allowed_and_said() -> None:
     """A horizon too short for anybody gives no requests and a note, not an error."""
     empty = traffic({**SYNTHETIC, "arrivals_for_s": 1e-9})
@@ -132,7 +144,11 @@ TRACE = {"name": "azure-2023-code"}
         ({"requests": [{**ONE, "output_tokens": 0}]}, "greater than or equal to 1"),
         ({"requests": [{**ONE, "arrival_s": math.nan}]}, "finite number"),
         ({"requests": [{**ONE, "arrival_s": 5, "deadline_s": 4}]}, "deadline_s 4 is before arrival_s 5"),
-        ({"requests": [{**ONE, "timeout_s": 4}]}, "unknown key 'timeout_s'"),
+        ({"requests": [{**ONE, "timeout_s": 0}]}, "greater than 0"),
+        ({"requests": [{**ONE, "prompt": [[1, 0, 2]]}]}, "the pieces have 2 tokens, prompt_tokens is 1"),
+        ({"requests": [{**ONE, "prompt": [[1, 0, 0], [1, 0, 1]]}]}, "whole numbers of at least 0, 0 and 1"),
+        ({"requests": [{**ONE, "prompt": []}]}, "at least 1 item"),
+        ({"requests": [{"arrival_s": 0, "output_tokens": 1}]}, "prompt_tokens is missing; give it, or prompt"),
     ],
 )
 def test_wrong_workloads_are_refused(workload: dict[str, Any], said: str) -> None:

@@ -33,6 +33,13 @@ BOUNDED = [
     {"distribution": "geometric", "mean": 1.25},
     {"distribution": "exponential", "mean": 250},
     {"distribution": "empirical", "values": [900, 5, 77, 300], "weights": [1, 0.5, 2.5, 0]},
+    {"distribution": "gamma", "mean": 250, "cv": 0.5},
+    {"distribution": "gamma", "mean": 100, "cv": 2.0},
+    {"distribution": "pareto", "scale": 40, "alpha": 6.0},
+    {"distribution": "pareto", "scale": 1, "alpha": 8.5},
+    {"distribution": "zipf", "exponent": 1.1, "ranks": 5000},
+    {"distribution": "zipf", "exponent": 0.5, "ranks": 700},
+    {"distribution": "histogram", "edges": [1, 10, 500, 900], "weights": [1, 5, 0.5]},
 ]
 BOUNDS: list[dict[str, Any]] = [
     {},
@@ -43,6 +50,20 @@ BOUNDS: list[dict[str, Any]] = [
 ]
 
 
+def table(keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return values and weights, before bounds, of a law on finitely many values."""
+    if keys["distribution"] == "zipf":
+        ranks = np.arange(1, keys["ranks"] + 1)
+        return ranks, stats.zipfian(keys["exponent"], keys["ranks"]).pmf(ranks)
+    if keys["distribution"] == "histogram":
+        bins = list(zip(keys["edges"], keys["edges"][1:], keys["weights"], strict=False))
+        pairs = [(value, weight / (b - a)) for a, b, weight in bins for value in range(a, b)]
+        return np.array([value for value, _ in pairs]), np.array([weight for _, weight in pairs])
+    first, last = keys.get("low", keys.get("value", 0)), keys.get("high", keys.get("value", 0))
+    values = np.array(keys.get("values", range(first, last + 1)))
+    return values, np.array(keys.get("weights", np.ones(len(values))), dtype=float)
+
+
 def probabilities(keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """Return values and probabilities of a law, term by term from scipy's distributions: an independent computation.
 
@@ -51,10 +72,8 @@ def probabilities(keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     kind = keys["distribution"]
     low, high = keys.get("min", 1), keys.get("max")
     resample = keys.get("bounds") == "resample"
-    if kind in ("constant", "uniform", "empirical"):
-        first, last = keys.get("low", keys.get("value", 0)), keys.get("high", keys.get("value", 0))
-        values = np.array(keys.get("values", range(first, last + 1)))
-        weights = np.array(keys.get("weights", np.ones(len(values))), dtype=float)
+    if kind in ("constant", "uniform", "empirical", "zipf", "histogram"):
+        values, weights = table(keys)
         if resample:
             inside = (values >= low) & (values <= high)
             values, weights = values[inside], weights[inside]
@@ -65,6 +84,10 @@ def probabilities(keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         continuous: Any = stats.lognorm(sigma, scale=scale)
     elif kind == "exponential":
         continuous = stats.expon(scale=keys["mean"])
+    elif kind == "gamma":
+        continuous = stats.gamma(keys["cv"] ** -2, scale=keys["mean"] * keys["cv"] ** 2)
+    elif kind == "pareto":
+        continuous = stats.pareto(keys["alpha"], scale=keys["scale"])
     else:
         continuous = stats.geom(1 / keys["mean"])
     # scipy cannot invert so far a tail of a law on whole numbers.
@@ -167,12 +190,18 @@ def test_common_random_numbers() -> None:
     )
 
 
+EVERY_KIND = [
+    *("constant", "uniform", "lognormal", "geometric", "exponential"),
+    *("empirical", "gamma", "pareto", "zipf", "histogram"),
+]
+
+
 @st.composite
 def bounded_laws(draw: st.DrawFn) -> dict[str, Any]:
     """Draw any law with bounds that hold a fair share of it."""
     low = draw(st.integers(1, 500))
     high = draw(st.integers(low, low + 2000))
-    kind = draw(st.sampled_from(["constant", "uniform", "lognormal", "geometric", "exponential", "empirical"]))
+    kind = draw(st.sampled_from(EVERY_KIND))
     size = draw(st.floats(1, 3000, allow_nan=False))
     values = draw(st.lists(st.integers(1, 3000), min_size=1, max_size=8))
     own: dict[str, dict[str, Any]] = {
@@ -182,6 +211,10 @@ def bounded_laws(draw: st.DrawFn) -> dict[str, Any]:
         "geometric": {"mean": size},
         "exponential": {"mean": size},
         "empirical": {"values": values},
+        "gamma": {"mean": size, "cv": draw(st.floats(0.05, 4))},
+        "pareto": {"scale": size, "alpha": draw(st.floats(0.2, 9))},
+        "zipf": {"exponent": draw(st.floats(0.1, 4)), "ranks": max(values)},
+        "histogram": {"edges": sorted({1, *values, 3001}), "weights": [1.0] * len({1, *values})},
     }
     bounds = draw(st.sampled_from(["clip", "resample"]))
     return {"distribution": kind, "min": low, "max": high, "bounds": bounds, **own[kind]}
@@ -205,6 +238,9 @@ def test_bounds_are_honoured_by_every_law(keys: dict[str, Any], seed: int) -> No
     assert 0 <= this.variance() <= (keys["max"] - keys["min"]) ** 2 / 4 + 1e-6
 
 
+TEN = {"distribution": "constant", "value": 10}
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
@@ -225,6 +261,17 @@ def test_bounds_are_honoured_by_every_law(keys: dict[str, Any], seed: int) -> No
         ({"distribution": "empirical", "values": [3], "min": 9, "bounds": "resample"}, "can never draw"),
         ({"distribution": "constant", "value": 3, "min": 9, "bounds": "resample"}, "can never draw"),
         ({"distribution": "exponential", "mean": 10, "min": 900, "bounds": "resample"}, "can never draw"),
+        ({"distribution": "pareto", "scale": 10, "alpha": 2.0}, "no finite variance: give a max"),
+        ({"distribution": "gamma", "mean": 10, "cv": 0.0}, "greater than or equal to 0.001"),
+        ({"distribution": "gamma", "mean": 10, "cv": math.inf}, "finite number"),
+        ({"distribution": "zipf", "exponent": 1.0, "ranks": 5, "min": 6, "bounds": "resample"}, "can never draw"),
+        ({"distribution": "zipf", "exponent": 1.0, "ranks": 10**9}, "less than or equal to 10000000"),
+        ({"distribution": "histogram", "edges": [1, 5, 5], "weights": [1, 1]}, "edges must ascend"),
+        ({"distribution": "histogram", "edges": [1, 5], "weights": [1, 1]}, "2 edges for 2 weights"),
+        ({"distribution": "histogram", "edges": [1, 5], "weights": [0]}, "must be positive"),
+        ({"distribution": "mixture", "components": []}, "at least 1 item"),
+        ({"distribution": "mixture", "components": [{"weight": 0.0, "law": TEN}]}, "greater than 0"),
+        ({"distribution": "mixture", "components": [{"weight": 1.0, "law": TEN}], "max": 5}, "unknown key 'max'"),
         ({"distribution": "exponentail", "mean": 10}, "exponential"),
         ({"distribution": "exponential", "mean": 10, "minimum": 3}, "did you mean 'min'"),
         ({"distribution": "constant", "value": 3.5}, "valid integer"),
@@ -250,3 +297,36 @@ def test_empirical_values_from_a_file(tmp_path: Path) -> None:
         law(distribution="empirical", path="bad.csv").resolved(tmp_path)
     with pytest.raises(InputError, match=r"none\.csv: there is no such file"):
         law(distribution="empirical", path="none.csv").resolved(tmp_path)
+
+
+def test_heavy_tails_are_bounded_by_max_and_know_it() -> None:
+    """Pareto with infinite mean is fine with a max; far beyond the summed terms the moments are the integrals."""
+    wild = law(distribution="pareto", scale=3_000_000, alpha=0.7, max=900_000_000)
+    raw = stats.pareto(0.7, scale=3e6)
+    beyond = integrate.quad(raw.sf, 3e6, 9e8, epsabs=0, epsrel=1e-11, limit=500)[0]
+    second = integrate.quad(lambda x: 2 * x * raw.sf(x), 3e6, 9e8, epsabs=0, epsrel=1e-11, limit=500)[0]
+    assert wild.mean() == pytest.approx(3e6 + beyond, rel=1e-6)
+    assert wild.variance() == pytest.approx(9e12 + second - (3e6 + beyond) ** 2, rel=1e-6)
+    steep = law(distribution="pareto", scale=5_000_000, alpha=5.0)
+    assert steep.mean() == pytest.approx(5e6 * 5 / 4 - 0.5, rel=1e-10)
+    assert steep.variance() == pytest.approx(25e12 * 5 / (16 * 3), rel=1e-6)
+    wide = law(distribution="gamma", mean=20_000_000, cv=1.5)
+    assert wide.mean() == pytest.approx(2e7, rel=1e-3)
+    assert wide.variance() == pytest.approx((3e7) ** 2, rel=1e-3)
+
+
+def test_mixture_has_the_moments_of_its_parts() -> None:
+    """Mean and variance within and between the parts; each part comes as often as its weight (|z| < 4)."""
+    both = law(
+        distribution="mixture",
+        components=[
+            {"weight": 3, "law": {"distribution": "constant", "value": 10}},
+            {"weight": 1, "law": {"distribution": "uniform", "low": 101, "high": 103}},
+        ],
+    )
+    assert both.mean() == pytest.approx(0.75 * 10 + 0.25 * 102, rel=1e-14)
+    assert both.variance() == pytest.approx(0.25 * 2 / 3 + 0.75 * 0.25 * 92**2, rel=1e-13)
+    x = both.sample(stream(1, 0, "m"), 100_000)
+    assert abs((x == 10).mean() - 0.75) < 4 * math.sqrt(0.75 * 0.25 / 100_000)
+    counts = np.bincount(x)[101:104]
+    assert stats.chisquare(counts).pvalue > 0.001

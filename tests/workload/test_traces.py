@@ -145,11 +145,11 @@ def test_windows_that_miss_the_file_are_noted(tmp_path: Path) -> None:
     empty = play(tmp_path, text, start_s=100)
     assert empty.requests == []
     assert empty.notes == (
-        "trace.csv: no row lies between start_s 100 and end_s inf; its rows reach from 0 to 2 s",
+        "trace.csv: no row lies between start_s 100 and end_s inf; its 2 rows reach from 0 to 2 s",
         "the workload has no requests",
     )
     late = play(tmp_path, text, end_s=100)
-    assert late.notes == ("trace.csv: end_s 100 is after the last row; its rows reach from 0 to 2 s",)
+    assert late.notes == ("trace.csv: end_s 100 is after the last row; its 2 rows reach from 0 to 2 s",)
 
 
 def test_thinning_keeps_gaps_and_drops_rows(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_columns_can_be_renamed(tmp_path: Path) -> None:
     [
         ({}, "exactly one of path (with format), name"),
         ({"path": "x.csv", "format": "csv", "name": "azure-2023-code"}, "exactly one of path (with format), name"),
-        ({"path": "x.csv"}, "needs format, one of azure, csv"),
+        ({"path": "x.csv"}, "needs format, one of azure, burstgpt"),
         ({"path": "x.csv", "format": "azur"}, "did you mean 'azure'?"),
         ({"name": "azure-2023-convesation"}, "did you mean 'azure-2023-conversation'?"),
         ({"name": "azure-2023-code", "format": "csv"}, "has format azure"),

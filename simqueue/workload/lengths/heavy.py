@@ -95,7 +95,7 @@ class ParetoLength(SmoothLaw):
     def _power(self, low: float, high: float, j: int) -> float:
         """Return the integral of t^(j-1) (scale / t)^alpha over [low, high]."""
         power = j - self.alpha
-        start = low**j * (self.scale / low) ** self.alpha
+        start: float = low**j * (self.scale / low) ** self.alpha
         if power == 0:
             return start * math.log(high / low)
         if not math.isfinite(high):

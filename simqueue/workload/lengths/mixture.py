@@ -35,7 +35,7 @@ class MixtureLength(LengthLaw):
 
     def _shares(self) -> Floats:
         weights = np.array([part.weight for part in self.components])
-        return weights / weights.sum()
+        return np.asarray(weights / weights.sum())
 
     def of_uniforms(self, uniforms: Floats) -> Tokens:
         """Return one length for each uniform number: it chooses the law, and what is left of it the length.

@@ -7,11 +7,11 @@ time zone may follow and the fraction may be missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-from simqueue.workload.traces.base import TraceRows
-from simqueue.workload.traces.table import read_table
+from simqueue.workload.traces.base import ReadOptions, TraceRows
+from simqueue.workload.traces.table import Table, read_tables
 from simqueue.workload.traces.timestamps import TICKS_PER_S, BadTimestampError, parse_timestamps
 
 _ALLOWED = "a time such as '2023-11-16 18:15:46.6805900' (up to seven digits of fraction; UTC)"
@@ -23,14 +23,17 @@ class AzureReader:
     renames: tuple[str, ...] = ()
     starts_at_zero = False
 
-    def read(self, path: Path, label: str, _columns: Mapping[str, str]) -> TraceRows:
-        """Return all rows; timestamps are exact to 100 ns."""
-        table = read_table(path, label, "azure")
-        texts = table.text("TIMESTAMP")
-        prompt_tokens = table.integers("ContextTokens")
-        output_tokens = table.integers("GeneratedTokens")
-        try:
-            time = parse_timestamps(texts)
-        except BadTimestampError as bad:
-            raise table.wrong(bad.row, "TIMESTAMP", texts[bad.row], _ALLOWED) from None
-        return TraceRows(label, table.lines, time, TICKS_PER_S, prompt_tokens, output_tokens)
+    def chunks(self, path: Path, label: str, _options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
+        """Yield the rows; timestamps are exact to 100 ns."""
+        return map(_rows, read_tables(path, label, "azure", at_once))
+
+
+def _rows(table: Table) -> TraceRows:
+    texts = table.text("TIMESTAMP")
+    prompt_tokens = table.integers("ContextTokens")
+    output_tokens = table.integers("GeneratedTokens")
+    try:
+        time = parse_timestamps(texts)
+    except BadTimestampError as bad:
+        raise table.wrong(bad.row, "TIMESTAMP", texts[bad.row], _ALLOWED) from None
+    return TraceRows(table.label, table.lines, time, TICKS_PER_S, prompt_tokens, output_tokens)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.errors import InputError
+
+TimeUnit = Literal["s", "ms", "us", "ns"]
+
+TICKS: dict[TimeUnit, int] = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+"""Ticks in a second."""
+
+MOMENTS = ("deadline_s", "wanted_s", "gives_up_s")
+"""Request attributes that are times: they move along when a trace is shifted."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +29,7 @@ class TraceRows:
     ----------
     label : str
         How the file is called in messages.
-    lines : tuple of int
+    lines : sequence of int
         Line number of each row.
     time : array of int64 or float64
         When each request arrived, in ticks from any origin. Whole ticks stay exact.
@@ -29,24 +37,18 @@ class TraceRows:
         Ticks in a second.
     prompt_tokens, output_tokens : int64 arrays
         Token counts, at least 0.
-    request_id, request_class : tuple of str or None, or None where the file has no such column
-        Names and labels.
-    priority : int64 array or None
-        Smaller is more urgent.
-    deadline_s : float64 array or None
-        In the time of the file and in seconds; NaN where a row has none.
+    more : mapping of str to sequence
+        Further attributes of `Request` by name, where the file has them; None where a row has none. Times are in
+        seconds and in the time of the file.
     """
 
     label: str
-    lines: tuple[int, ...]
+    lines: Sequence[int]
     time: NDArray[np.int64] | NDArray[np.float64]
     ticks_per_s: float
     prompt_tokens: NDArray[np.int64]
     output_tokens: NDArray[np.int64]
-    request_id: tuple[str, ...] | None = None
-    request_class: tuple[str | None, ...] | None = None
-    priority: NDArray[np.int64] | None = None
-    deadline_s: NDArray[np.float64] | None = None
+    more: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -54,6 +56,25 @@ class TraceRows:
     def wrong(self, row: int, message: str) -> InputError:
         """Return the error about one row, naming file and line."""
         return InputError(f"{self.label}: line {self.lines[row]}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a reader has to be told about a file.
+
+    Attributes
+    ----------
+    columns : mapping of str to str
+        The file's names of columns that it calls otherwise.
+    time_unit : str
+        Unit of its times, where the format leaves that open.
+    block_tokens : int or None
+        Tokens that one of its hash ids stands for.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    time_unit: TimeUnit = "s"
+    block_tokens: int | None = None
 
 
 class TraceReader(Protocol):
@@ -67,8 +88,8 @@ class TraceReader(Protocol):
     def starts_at_zero(self) -> bool:
         """Whether the file's times can be taken as seconds from the start of a run (``origin: file``)."""
 
-    def read(self, path: Path, label: str, columns: Mapping[str, str]) -> TraceRows:
-        """Return all rows of the file.
+    def chunks(self, path: Path, label: str, options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
+        """Yield the rows of the file, `at_once` at a time or all together.
 
         Parameters
         ----------
@@ -76,8 +97,8 @@ class TraceReader(Protocol):
             The file.
         label : str
             How to call it in messages.
-        columns : mapping of str to str
-            The file's names of columns that it calls otherwise.
+        options : ReadOptions
+        at_once : int or None
 
         Raises
         ------

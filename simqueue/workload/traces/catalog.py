@@ -9,6 +9,7 @@ from pathlib import Path
 
 from simqueue.errors import InputError
 from simqueue.settings import nearest
+from simqueue.workload.traces.base import ReadOptions
 from simqueue.workload.traces.readers import READERS
 
 _FOLDER = Path(__file__).parent / "data"
@@ -16,7 +17,9 @@ _FOLDER = Path(__file__).parent / "data"
 
 @dataclass(frozen=True, slots=True)
 class PackagedTrace:
-    """One entry of the catalog: where the file is, how to read it, whose it is and the SHA-256 sum it must have."""
+    """One entry of the catalog: where the file is, how to read it, whose it is the SHA-256 sum it must have and,
+    where it has hash ids, how many tokens one stands for.
+    """
 
     name: str
     path: Path
@@ -24,6 +27,7 @@ class PackagedTrace:
     licence: str
     source: str
     sha256: str
+    block_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,13 @@ def _catalog() -> Mapping[str, PackagedTrace]:
     entries = YAML(typ="safe").load(_FOLDER / "catalog.yaml")
     return {
         name: PackagedTrace(
-            name, _FOLDER / entry["file"], entry["format"], entry["licence"], entry["source"], entry["sha256"]
+            name,
+            _FOLDER / entry["file"],
+            entry["format"],
+            entry["licence"],
+            entry["source"],
+            entry["sha256"],
+            entry.get("block_tokens"),
         )
         for name, entry in entries.items()
     }
@@ -91,7 +101,7 @@ def trace_rows() -> list[TraceSummary]:
 
 
 def _summary(trace: PackagedTrace) -> TraceSummary:
-    rows = READERS[trace.format].read(trace.path, trace.name, {})
+    (rows,) = READERS[trace.format].chunks(trace.path, trace.name, ReadOptions(), None)
     span_s = float((rows.time.max() - rows.time.min()) / rows.ticks_per_s)
     rate = (len(rows) - 1) / span_s if span_s > 0 else None
     return TraceSummary(trace.name, len(rows), span_s, rate, trace.licence, trace.source)

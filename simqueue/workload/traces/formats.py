@@ -1,15 +1,22 @@
-"""What the headers of known trace formats look like, so that a file in the wrong one can be named."""
+"""What files of the known trace formats look like, so that a file in the wrong one can be named."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 SIGNATURES: dict[str, tuple[str, ...]] = {
     "azure": ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),
     "csv": ("arrival_s", "prompt_tokens", "output_tokens"),
     "burstgpt": ("Timestamp", "Model", "Request tokens", "Response tokens", "Total tokens", "Log Type"),
 }
-"""Columns that a file of each format has at least."""
+"""Columns that a CSV file of each format has at least."""
+
+JSON_SIGNATURES: dict[str, tuple[str, ...]] = {
+    "vllm-bench": ("input_lens", "output_lens"),
+    "mooncake": ("timestamp", "input_length", "output_length"),
+    "jsonl": ("arrival_s", "prompt_tokens", "output_tokens"),
+}
+"""Keys of the first JSON object of a file of each format."""
 
 
 def guess_format(header: Sequence[str], asked: str | None = None) -> str | None:
@@ -22,10 +29,19 @@ def guess_format(header: Sequence[str], asked: str | None = None) -> str | None:
     asked : str or None
         The format as which the file was to be read.
     """
-    if header and header[0].startswith("{"):
-        mooncake = any("hash_ids" in cell or "input_length" in cell for cell in header)
-        return "mooncake" if mooncake else "JSON lines"
-    for name, columns in SIGNATURES.items():
-        if name != asked and all(column in header for column in columns):
+    if header and header[0].startswith(("{", "[")):
+        quoted = [cell.lstrip("{[ ").partition(":")[0].strip(' "') for cell in header]
+        return guess_json(quoted, asked) or "JSON"
+    return _first(SIGNATURES, header, asked)
+
+
+def guess_json(keys: Sequence[str], asked: str | None = None) -> str | None:
+    """Return the known format, other than `asked`, that the keys of an object look like; None if like none."""
+    return _first(JSON_SIGNATURES, keys, asked)
+
+
+def _first(signatures: Mapping[str, tuple[str, ...]], found: Sequence[str], asked: str | None) -> str | None:
+    for name, columns in signatures.items():
+        if name != asked and all(column in found for column in columns):
             return name
     return None

@@ -1,76 +1,111 @@
-"""The plain trace format, ``csv``: arrival in seconds and token counts, optionally who and how urgent."""
+"""The plain trace formats, ``csv`` and ``jsonl``: arrival and token counts, optionally who, how urgent, which tokens.
+
+``jsonl`` is also what a run's requests are exported to; it has a few columns that only make sense there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simqueue.workload.traces.base import TraceRows
-from simqueue.workload.traces.table import Table, read_table
+from simqueue.workload.inline import token_pieces
+from simqueue.workload.traces.base import TICKS, ReadOptions, TraceRows
+from simqueue.workload.traces.jsonlines import JsonTable, read_json_tables
+from simqueue.workload.traces.table import Cells, read_tables
 
 _REQUIRED = ("arrival_s", "prompt_tokens", "output_tokens")
-_OPTIONAL = ("request_id", "priority", "deadline_s", "class")
+_LABELS = {"request_id": "request_id", "class": "request_class", "client": "client", "session": "session"}
+_NUMBERS = ("priority", "output_stream", "attempt")
+_MOMENTS = ("deadline_s", "wanted_s", "gives_up_s")
+
+COLUMNS = (*_REQUIRED, *_LABELS, *_NUMBERS, *_MOMENTS)
+"""Every column of the plain formats; ``jsonl`` has ``prompt`` besides."""
 
 
 class PlainReader:
     """Reader of ``arrival_s,prompt_tokens,output_tokens`` and optional columns (see `TraceReader`)."""
 
-    renames: tuple[str, ...] = _REQUIRED + _OPTIONAL
+    renames: tuple[str, ...] = COLUMNS
     starts_at_zero = True
 
-    def read(self, path: Path, label: str, columns: Mapping[str, str]) -> TraceRows:
-        """Return all rows; times are the floats that the file spells."""
-        table = read_table(path, label, "csv")
-        name = {column: columns.get(column, column) for column in self.renames}
-        for column in columns:
-            table.text(name[column])  # a renamed column must be there, even an optional one
-        rows = TraceRows(
-            label,
-            table.lines,
-            table.floats(name["arrival_s"], least=0),
-            1,
-            table.integers(name["prompt_tokens"]),
-            table.integers(name["output_tokens"]),
-        )
-        return _with_optional(rows, table, name)
+    def chunks(self, path: Path, label: str, options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
+        """Yield the rows; times are the floats that the file spells."""
+        for table in read_tables(path, label, "csv", at_once):
+            yield _rows(table, options)
 
 
-def _with_optional(rows: TraceRows, table: Table, name: Mapping[str, str]) -> TraceRows:
-    """Return the rows with the optional columns that the file has; an empty cell means: not given."""
-    there = [column for column in _OPTIONAL if name[column] in table.columns]
-    if "request_id" in there:
-        ids = table.text(name["request_id"])
-        _check_unique(rows, ids)
-        rows = replace(rows, request_id=ids)
-    if "class" in there:
-        rows = replace(rows, request_class=tuple(cell or None for cell in table.text(name["class"])))
-    if "priority" in there:
-        rows = replace(rows, priority=table.integers(name["priority"], least=-(2**31), most=2**31, empty=0))
-    if "deadline_s" in there:
-        deadline_s = table.floats(name["deadline_s"], least=0, empty=np.nan)
-        _check_deadlines(rows, deadline_s)
-        rows = replace(rows, deadline_s=deadline_s)
-    return rows
+class JsonLinesReader:
+    """Reader of the same as JSON objects, one a line, with ``prompt`` as token pieces (see `TraceReader`)."""
+
+    renames: tuple[str, ...] = (*COLUMNS, "prompt")
+    starts_at_zero = True
+
+    def chunks(self, path: Path, label: str, options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
+        """Yield the rows; times are the floats that the file spells."""
+        for table in read_json_tables(path, label, "jsonl", at_once):
+            rows = _rows(table, options)
+            name = options.columns.get("prompt", "prompt")
+            yield _with_prompts(rows, table, name) if name in table.columns else rows
 
 
-def _check_deadlines(rows: TraceRows, deadline_s: NDArray[np.float64]) -> None:
-    early = np.flatnonzero(deadline_s < rows.time)
-    if len(early):
-        row = int(early[0])
+def _rows(table: Cells, options: ReadOptions) -> TraceRows:
+    name = {column: options.columns.get(column, column) for column in COLUMNS}
+    for column in options.columns:
+        table.text(options.columns[column])  # a renamed column must be there, even an optional one
+    rows = TraceRows(
+        table.label,
+        table.lines,
+        table.floats(name["arrival_s"], least=0),
+        TICKS[options.time_unit],
+        table.integers(name["prompt_tokens"]),
+        table.integers(name["output_tokens"]),
+    )
+    return replace(rows, more=_optional(rows, table, name))
+
+
+def _optional(rows: TraceRows, table: Cells, name: Mapping[str, str]) -> dict[str, Any]:
+    """Return the optional columns that the file has; an empty cell means: not given."""
+    more: dict[str, Any] = {}
+    for column, attribute in _LABELS.items():
+        if name[column] in table.columns:
+            more[attribute] = [cell or None for cell in table.text(name[column])]
+    for column in _NUMBERS:
+        if name[column] in table.columns:
+            least = -(2**31) if column == "priority" else 0
+            texts = table.text(name[column])
+            numbers = table.integers(name[column], least=least, most=2**62, empty=0).tolist()
+            more[column] = [number if text else None for number, text in zip(numbers, texts, strict=True)]
+    for column in _MOMENTS:
+        if name[column] in table.columns:
+            moments = table.floats(name[column], least=0, empty=np.nan) / rows.ticks_per_s
+            _check_moments(rows, column, moments)
+            more[column] = [None if moment != moment else moment for moment in moments.tolist()]  # noqa: PLR0124  (NaN)
+    if any(request_id is None for request_id in more.get("request_id", ())):
+        raise rows.wrong(more["request_id"].index(None), "request_id is empty")
+    return more
+
+
+def _check_moments(rows: TraceRows, column: str, moments: Any) -> None:
+    """A deadline lies after the arrival, and a request is wanted before it."""
+    arrival_s = rows.time / rows.ticks_per_s
+    bad = np.flatnonzero(moments > arrival_s if column == "wanted_s" else moments < arrival_s)
+    if len(bad):
+        row = int(bad[0])
+        side = "after" if column == "wanted_s" else "before"
         raise rows.wrong(
-            row, f"deadline_s {deadline_s[row]:g} is before arrival_s {rows.time[row]:g}; both are in the file's time"
+            row, f"{column} {moments[row]:g} is {side} arrival_s {arrival_s[row]:g}; both are in the file's time"
         )
 
 
-def _check_unique(rows: TraceRows, ids: tuple[str, ...]) -> None:
-    first: dict[str, int] = {}
-    for row, request_id in enumerate(ids):
-        if not request_id:
-            raise rows.wrong(row, "request_id is empty")
-        if request_id in first:
-            raise rows.wrong(row, f"request_id '{request_id}' is used already in line {rows.lines[first[request_id]]}")
-        first[request_id] = row
+def _with_prompts(rows: TraceRows, table: JsonTable, name: str) -> TraceRows:
+    prompts: list[Any] = []
+    for row, (cell, tokens) in enumerate(zip(table.cells(name), rows.prompt_tokens.tolist(), strict=True)):
+        try:
+            prompts.append(None if cell is None else token_pieces(cell, tokens))
+        except ValueError as error:
+            raise rows.wrong(row, f"{name}: {error}") from None
+    return replace(rows, more={**rows.more, "prompt": prompts})

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.errors import InputError
 from simqueue.request import Request
-from simqueue.workload.limits import LONGEST_S
-from simqueue.workload.traces.base import TraceRows
+from simqueue.workload.limits import LONGEST_S, MOST_REQUESTS
+from simqueue.workload.traces.base import MOMENTS, TraceRows
 from simqueue.workload.traces.catalog import packaged_trace
+from simqueue.workload.traces.naming import row_ids
 from simqueue.workload.traces.readers import READERS
 from simqueue.workload.traces.settings import TraceSettings
 
@@ -28,24 +31,37 @@ class Replay:
     dropped_rows: int
 
 
-def read_trace(settings: TraceSettings, base_dir: Path) -> TraceRows:
-    """Return all rows of the file that the settings name, in the order of the file.
+@dataclass(frozen=True, slots=True)
+class Luck:
+    """The random streams of a trace.
+
+    Attributes
+    ----------
+    thin : numpy.random.Generator
+        Decides which rows `thin` keeps: one number for each row of the file, so that a smaller share keeps a subset of
+        what a larger one keeps, whatever the window.
+    spread : numpy.random.Generator
+        Where rows of one timestamp go; one number a row.
+    """
+
+    thin: np.random.Generator
+    spread: np.random.Generator
+
+
+def read_chunks(settings: TraceSettings, base_dir: Path, at_once: int | None = None) -> Iterator[TraceRows]:
+    """Yield the rows of the file that the settings name, in the order of the file; all together without `at_once`.
 
     Raises
     ------
     InputError
         If the file is missing or is not what its format says.
     """
-    reader = READERS[settings.reader_name()]
-    if settings.name is not None:
-        return reader.read(packaged_trace(settings.name).path, settings.name, {})
-    path = str(settings.path)
-    return reader.read(base_dir / path, path, settings.columns or {})
+    path, label = (None, settings.name) if settings.name is not None else (settings.path, settings.path)
+    file = packaged_trace(str(label)).path if path is None else base_dir / path
+    return READERS[settings.reader_name()].chunks(file, str(label), settings.read_options, at_once)
 
 
-def replay(
-    settings: TraceSettings, base_dir: Path, rng: np.random.Generator, num_requests: int | None = None
-) -> Replay:
+def replay(settings: TraceSettings, base_dir: Path, luck: Luck, num_requests: int | None = None) -> Replay:
     """Return the requests that the settings take from their trace.
 
     Parameters
@@ -54,9 +70,7 @@ def replay(
         Which file, which part of it, how fast.
     base_dir : Path
         The folder that relative paths start from.
-    rng : numpy.random.Generator
-        Decides which rows `thin` keeps: one number for each row of the file, so that a smaller share keeps a
-        subset of what a larger one keeps, whatever the window.
+    luck : Luck
     num_requests : int or None
         Take that many only.
 
@@ -65,19 +79,27 @@ def replay(
     InputError
         If the file is not as it should be, or has fewer rows than asked for.
     """
-    rows = read_trace(settings, base_dir)
+    (rows,) = read_chunks(settings, base_dir)
     notes: list[str] = []
     order = _in_order(rows, notes)
+    if settings.spread_s is not None:
+        rows = _spread(rows, order, settings.spread_s, luck.spread)
+        order = np.argsort(rows.time, kind="stable")
     chosen = _in_window(rows, settings, order, notes)
     if settings.thin is not None:
-        chosen = chosen[rng.random(len(rows))[chosen] < settings.thin]
+        chosen = chosen[luck.thin.random(len(rows))[chosen] < settings.thin]
     empty = (rows.prompt_tokens[chosen] == 0) | (rows.output_tokens[chosen] == 0)
-    kept = _limited(rows, chosen[~empty], settings, num_requests)
+    whole = chosen[~empty]
+    number = _number(rows, whole, settings, num_requests)
+    kept = whole[:number]
     # Empty rows count up to the last row that is used: what comes later was not asked for.
-    zero = chosen[empty] if len(kept) == int((~empty).sum()) else _before(chosen, empty, kept)
+    zero = chosen[empty] if number >= len(whole) else _before(chosen, empty, kept)
     if len(zero):
-        notes.append(_about_zero_rows(rows, zero, settings))
-    return Replay(_requests(rows, kept, settings), tuple(notes), len(zero))
+        notes.append(about_zero_rows(rows, zero, settings))
+    requests = _requests(rows, kept, settings, notes)
+    if settings.repeat > 1:
+        requests = _repeated(requests, rows, kept, settings, number)
+    return Replay(requests, tuple(notes), len(zero))
 
 
 def _in_order(rows: TraceRows, notes: list[str]) -> _Rows:
@@ -93,29 +115,56 @@ def _in_order(rows: TraceRows, notes: list[str]) -> _Rows:
     return np.argsort(rows.time, kind="stable")
 
 
+def _spread(rows: TraceRows, order: _Rows, spread_s: float, rng: np.random.Generator) -> TraceRows:
+    """Return the rows with those of one timestamp at random times after it, in the order in which they were."""
+    time = rows.time[order]
+    gaps_s = np.diff(np.unique(time)) / rows.ticks_per_s
+    if len(gaps_s) and gaps_s.min() < spread_s:
+        raise InputError(
+            f"trace.spread_s: {spread_s:g} s is longer than the smallest gap between timestamps of {rows.label}, "
+            f"{gaps_s.min():g} s: rows would change their order"
+        )
+    groups = np.cumsum(np.diff(time, prepend=time[:1]) > 0)
+    shares = rng.random(len(rows))
+    # Sorting by group, then by share, hands each group its own shares in rising order.
+    sorted_shares = shares[np.lexsort((shares, groups))]
+    moved = np.empty(len(rows))
+    moved[order] = (time - time[0]) + sorted_shares * spread_s * rows.ticks_per_s
+    return replace(rows, time=moved + time[0])
+
+
 def _in_window(rows: TraceRows, settings: TraceSettings, order: _Rows, notes: list[str]) -> _Rows:
     since_first_s = (rows.time[order] - rows.time[order[0]]) / rows.ticks_per_s
     end_s = np.inf if settings.end_s is None else settings.end_s
-    span = f"its rows reach from 0 to {since_first_s[-1]:g} s"
+    end_row = len(rows) if settings.end_row is None else settings.end_row
+    span = f"its {len(rows)} rows reach from 0 to {since_first_s[-1]:g} s"
     if settings.end_s is not None and end_s > since_first_s[-1]:
         notes.append(f"{rows.label}: end_s {end_s:g} is after the last row; {span}")
-    chosen: _Rows = order[(since_first_s >= settings.start_s) & (since_first_s < end_s)]
+    if end_row > len(rows):
+        notes.append(f"{rows.label}: end_row {end_row} is after the last row; {span}")
+    number = np.arange(len(rows))
+    in_time = (since_first_s >= settings.start_s) & (since_first_s < end_s)
+    chosen: _Rows = order[in_time & (number >= settings.start_row) & (number < end_row)]
     if len(chosen) == 0:
-        notes.append(f"{rows.label}: no row lies between start_s {settings.start_s:g} and end_s {end_s:g}; {span}")
+        by_row = "" if settings.start_row == 0 and settings.end_row is None else " and the window of rows"
+        notes.append(f"{rows.label}: no row lies between start_s {settings.start_s:g} and end_s {end_s:g}{by_row}; {span}")
     return chosen
 
 
-def _limited(rows: TraceRows, kept: _Rows, settings: TraceSettings, num_requests: int | None) -> _Rows:
-    """Cap the rows, refusing to give fewer than asked."""
+def _number(rows: TraceRows, whole: _Rows, settings: TraceSettings, num_requests: int | None) -> int:
+    """Return how many requests there will be, refusing to give fewer than asked."""
+    there = len(whole) * settings.repeat
+    if there > MOST_REQUESTS:
+        raise InputError(f"trace.repeat: {there:.3g} requests are more than the {MOST_REQUESTS} that are allowed")
     asked = {"trace.limit": settings.limit, "num_requests": num_requests}
     for key, number in asked.items():
-        if number is not None and number > len(kept):
-            left = "" if len(kept) == len(rows) else f", of which {len(kept)} are left to use"
-            raise InputError(f"{key}: {number} requests are asked for, {rows.label} has {len(rows)} rows{left}")
+        if number is not None and number > there:
+            left = "" if len(whole) == len(rows) else f", of which {len(whole)} are left to use"
+            times = f" (repeat {settings.repeat} makes {there})" if settings.repeat > 1 else ""
+            raise InputError(f"{key}: {number} requests are asked for, {rows.label} has {len(rows)} rows{left}{times}")
     if settings.limit is not None and num_requests is not None and num_requests > settings.limit:
         raise InputError(f"num_requests: {num_requests} requests are asked for, trace.limit allows {settings.limit}")
-    caps = [number for number in asked.values() if number is not None]
-    return kept[: min(caps)] if caps else kept
+    return min([number for number in asked.values() if number is not None], default=there)
 
 
 def _before(chosen: _Rows, empty: NDArray[np.bool_], kept: _Rows) -> _Rows:
@@ -123,7 +172,7 @@ def _before(chosen: _Rows, empty: NDArray[np.bool_], kept: _Rows) -> _Rows:
     return chosen[:end][empty[:end]]
 
 
-def _about_zero_rows(rows: TraceRows, zero: _Rows, settings: TraceSettings) -> str:
+def about_zero_rows(rows: TraceRows, zero: _Rows, settings: TraceSettings, *, total: int | None = None) -> str:
     """Return the note on dropped rows, or raise if they are not to be dropped."""
     first = int(zero[0])
     if settings.zero_token_rows == "fail":
@@ -133,43 +182,95 @@ def _about_zero_rows(rows: TraceRows, zero: _Rows, settings: TraceSettings) -> s
             "least 1 (zero_token_rows: drop leaves such rows out)",
         )
     return (
-        f"{rows.label}: dropped {len(zero)} of {len(rows)} rows because they have 0 prompt or 0 output tokens "
-        f"(the first is line {rows.lines[first]})"
+        f"{rows.label}: dropped {len(zero)} of {len(rows) if total is None else total} rows because they have 0 prompt "
+        f"or 0 output tokens (the first is line {rows.lines[first]})"
     )
 
 
-def _requests(rows: TraceRows, kept: _Rows, settings: TraceSettings) -> list[Request]:
+def _requests(rows: TraceRows, kept: _Rows, settings: TraceSettings, notes: list[str]) -> list[Request]:
     if len(kept) == 0:
         return []
+    ids = row_ids(rows, kept, rename=settings.duplicate_ids == "rename", notes=notes)
+    return made_requests(rows, kept, ids, arrivals_s(rows, kept, rows.time[kept[0]], settings))
+
+
+def arrivals_s(rows: TraceRows, kept: _Rows, first: Any, settings: TraceSettings) -> NDArray[np.float64]:
+    """Return when rows arrive on the run's clock; `first` is the time of the first row that is played."""
     # Whole ticks are subtracted before anything becomes a float, so gaps keep every digit of the file.
     if settings.origin == "first_row":
-        file_s = (rows.time[kept] - rows.time[kept[0]]) / rows.ticks_per_s
+        file_s = (rows.time[kept] - first) / rows.ticks_per_s
     else:
         file_s = rows.time[kept] / rows.ticks_per_s - settings.start_s
     with np.errstate(over="ignore"):
-        arrival_s = file_s / settings.rate_scale
-    if arrival_s[-1] > LONGEST_S:
+        arrival_s = np.asarray(file_s / settings.rate_scale)
+    if len(arrival_s) and arrival_s[-1] > LONGEST_S:
         raise InputError(
             f"trace.rate_scale: {settings.rate_scale:g} puts the last arrival of {rows.label} at "
             f"{arrival_s[-1]:g} s, at most {LONGEST_S:g} s is allowed"
         )
+    return arrival_s
+
+
+def made_requests(
+    rows: TraceRows, kept: _Rows, ids: Sequence[str], arrival_s: NDArray[np.float64]
+) -> list[Request]:
+    """Return one request a row."""
+    columns = (ids, arrival_s.tolist(), rows.prompt_tokens[kept].tolist(), rows.output_tokens[kept].tolist())
+    if not rows.more:
+        return [Request(*values) for values in zip(*columns, strict=True)]
     return [
-        Request(
-            str(row) if rows.request_id is None else rows.request_id[row],
-            at_s,
-            int(rows.prompt_tokens[row]),
-            int(rows.output_tokens[row]),
-            0 if rows.priority is None else int(rows.priority[row]),
-            _deadline_s(rows, row, at_s),
-            None if rows.request_class is None else rows.request_class[row],
-        )
-        for row, at_s in zip(kept.tolist(), arrival_s.tolist(), strict=True)
+        Request(*values, **_more(rows, row, values[1]))
+        for row, values in zip(kept.tolist(), zip(*columns, strict=True), strict=True)
     ]
 
 
-def _deadline_s(rows: TraceRows, row: int, arrival_s: float) -> float | None:
-    """Return the deadline on the run's clock: as long after arrival as in the file, whatever rate_scale."""
-    if rows.deadline_s is None or np.isnan(rows.deadline_s[row]):
-        return None
-    moved_s = float(rows.time[row]) / rows.ticks_per_s - arrival_s
-    return float(rows.deadline_s[row]) - moved_s
+def _more(rows: TraceRows, row: int, arrival_s: float) -> dict[str, Any]:
+    """Return the further attributes of a row; moments stay as far from the arrival as in the file."""
+    found = {}
+    for name, column in rows.more.items():
+        value = column[row]
+        if value is None or name == "request_id":
+            continue
+        if name in MOMENTS:
+            value = float(value) - (float(rows.time[row]) / rows.ticks_per_s - arrival_s)
+        found[name] = value
+    return found
+
+
+def _repeated(
+    once: list[Request], rows: TraceRows, kept: _Rows, settings: TraceSettings, number: int
+) -> list[Request]:
+    """Return the requests several times over, a pass beginning one mean gap after the last arrival of the one before."""
+    if not once:
+        return []
+    file_s = float((rows.time[kept[-1]] - rows.time[kept[0]]) / rows.ticks_per_s) / settings.rate_scale
+    if file_s <= 0:
+        raise InputError(f"trace.repeat: all rows of {rows.label} that are played have one time, so no pass follows it")
+    pass_s = file_s * len(once) / (len(once) - 1)
+    streams = 1 + max((stream for request in once for stream in _streams(request)), default=-1)
+    requests = list(once)
+    for number_of_pass in range(1, -(-number // len(once))):
+        requests += [_again(request, number_of_pass, pass_s, streams) for request in once]
+    return requests[:number]
+
+
+def _streams(request: Request) -> Iterator[int]:
+    yield from (stream for stream, _, _ in request.prompt or ())
+    if request.output_stream is not None:
+        yield request.output_stream
+
+
+def _again(request: Request, number: int, pass_s: float, streams: int) -> Request:
+    """Return a request of a later pass: another id, later, and with tokens of its own pass."""
+    later_s, offset = number * pass_s, number * streams
+    moments: dict[str, Any] = {name: getattr(request, name) for name in MOMENTS}
+    prompt, output = request.prompt, request.output_stream
+    return replace(
+        request,
+        request_id=f"{request.request_id}@{number}",
+        arrival_s=request.arrival_s + later_s,
+        prompt=None if prompt is None else tuple((stream + offset, at, n) for stream, at, n in prompt),
+        output_stream=None if output is None else output + offset,
+        session=None if request.session is None else f"{request.session}@{number}",
+        **{name: moment if moment is None else moment + later_s for name, moment in moments.items()},
+    )

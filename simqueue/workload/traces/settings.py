@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from simqueue.errors import InputError
 from simqueue.settings import Settings, nearest
 from simqueue.workload.refusal import refusal
+from simqueue.workload.traces.base import ReadOptions, TimeUnit
 from simqueue.workload.traces.catalog import packaged_trace
 from simqueue.workload.traces.readers import READERS
 
@@ -16,8 +17,9 @@ from simqueue.workload.traces.readers import READERS
 class TraceSettings(Settings):
     """Requests from a recorded trace.
 
-    Rows are first put in order of time. Of those in the window [start_s, end_s) a share `thin` is kept, rows with
-    0 tokens are dropped, and `limit` caps what is left. Then gaps are divided by `rate_scale`.
+    Rows are first put in order of time. Of those in the windows [start_s, end_s) and [start_row, end_row) a share
+    `thin` is kept, rows with 0 tokens are dropped, what is left is repeated, and `limit` caps it. Then gaps are divided
+    by `rate_scale`.
     """
 
     format: str | None = Field(
@@ -31,11 +33,19 @@ class TraceSettings(Settings):
     name: str | None = Field(default=None, description="A packaged trace, see `simqueue list traces`.")
     columns: dict[str, str] | None = Field(
         default=None,
-        description="For format csv, columns that the file calls otherwise, such as {arrival_s: time}.",
+        description="For formats csv and jsonl, columns that the file calls otherwise, such as {arrival_s: time}.",
+    )
+    time_unit: TimeUnit = Field(default="s", description="For formats csv and jsonl, the unit of the file's times.")
+    block_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="For format mooncake, how many tokens a hash id stands for (512 in the published files). It need "
+        "not be the engine's block size.",
+        json_schema_extra={"unit": "tokens"},
     )
     origin: Literal["first_row", "file"] = Field(
         default="first_row",
-        description="What is time 0: the first kept row; or the file's own 0 plus start_s (format csv only).",
+        description="What is time 0: the first kept row; or the file's own 0 plus start_s (not for formats with absolute dates).",
     )
     rate_scale: float = Field(
         default=1.0, gt=0, description="Gaps between arrivals are divided by this: 2 doubles the rate."
@@ -57,6 +67,33 @@ class TraceSettings(Settings):
         gt=0,
         description="Leave out rows at and after this time, counted like start_s. null: to the end.",
         json_schema_extra={"unit": "s"},
+    )
+    start_row: int = Field(
+        default=0, ge=0, description="Leave out rows before this one, counted from 0 in order of time."
+    )
+    end_row: int | None = Field(
+        default=None, ge=1, description="Leave out this row and those after it, counted like start_row. null: none."
+    )
+    spread_s: float | None = Field(
+        default=None,
+        gt=0,
+        description="Spread rows of one timestamp at random over this time after it, where a trace counts in coarse "
+        "bins (3 s in the published Mooncake conversation). null: they arrive together.",
+        json_schema_extra={"unit": "s"},
+    )
+    repeat: int = Field(
+        default=1,
+        ge=1,
+        le=1_000_000,
+        description="Play what is left that many times in a row, with new ids and new token identities.",
+    )
+    duplicate_ids: Literal["fail", "rename"] = Field(
+        default="fail", description="A request_id that the file uses twice: fail, or rename the later ones."
+    )
+    stream: bool = Field(
+        default=False,
+        description="Read the file piece by piece while it is played, in bounded memory. Rows must be in order of "
+        "time, ids are row numbers, and spread_s, repeat and start_row are not available.",
     )
     limit: int | None = Field(
         default=None,
@@ -102,7 +139,13 @@ class TraceSettings(Settings):
     def _format_allows(self) -> Self:
         reader = READERS[self.reader_name()]
         if self.origin == "file" and not reader.starts_at_zero:
-            raise refusal(f"origin: file is for format csv: format {self.reader_name()} has absolute dates")
+            raise refusal(f"origin: file does not go with format {self.reader_name()}: it has absolute dates")
+        if self.time_unit != "s" and not reader.renames:
+            raise refusal(f"time_unit is for formats csv and jsonl: format {self.reader_name()} has a unit of its own")
+        if self.block_tokens is not None and self.reader_name() != "mooncake":
+            raise refusal(f"block_tokens is for format mooncake, the format is {self.reader_name()}")
+        if self.path is not None and self.reader_name() == "mooncake" and self.block_tokens is None:
+            raise refusal("format mooncake needs block_tokens, the tokens of a hash id (512 in the published files)")
         for column in self.columns or {}:
             if column not in reader.renames:
                 allowed = ", ".join(reader.renames) or f"none, format {self.reader_name()} fixes its columns"
@@ -113,7 +156,25 @@ class TraceSettings(Settings):
     def _window(self) -> Self:
         if self.end_s is not None and self.end_s <= self.start_s:
             raise refusal(f"end_s {self.end_s:g} must be after start_s {self.start_s:g}")
+        if self.end_row is not None and self.end_row <= self.start_row:
+            raise refusal(f"end_row {self.end_row} must be after start_row {self.start_row}")
         return self
+
+    @model_validator(mode="after")
+    def _can_be_streamed(self) -> Self:
+        if not self.stream:
+            return self
+        plain = {"spread_s": None, "repeat": 1, "start_row": 0, "end_row": None}
+        for key, value in plain.items():
+            if getattr(self, key) != value:
+                raise refusal(f"{key} does not go with stream: true")
+        return self
+
+    @property
+    def read_options(self) -> ReadOptions:
+        """What the reader has to be told."""
+        packaged = None if self.name is None else packaged_trace(self.name).block_tokens
+        return ReadOptions(self.columns or {}, self.time_unit, self.block_tokens or packaged)
 
     def reader_name(self) -> str:
         """Return the format as which the file is to be read."""

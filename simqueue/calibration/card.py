@@ -1,0 +1,115 @@
+"""Turns a fit into a preset file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from simqueue.calibration.case import Case, ServedCase
+from simqueue.calibration.errors import ErrorRow
+from simqueue.calibration.fit import Fit
+from simqueue.steptime import Batch, Coefficients
+
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a preset says of itself beside its numbers.
+
+    Attributes
+    ----------
+    description, gpu, engine, fitted_on : str
+    version : int
+    given : mapping of str to (value, source)
+        Coefficients that were not fitted.
+    """
+
+    description: str
+    gpu: str
+    engine: str
+    fitted_on: str
+    version: int = 1
+    given: Mapping[str, tuple[float | None, str]] = field(default_factory=dict)
+
+
+def rounded(fit: Fit) -> Coefficients:
+    """Return the coefficients as a preset file states them: four significant digits."""
+    return Coefficients.model_validate(
+        {name: value if value is None else float(f"{value:.{_DIGITS}g}") for name, value in fit.coefficients}
+    )
+
+
+def valid_range(cases: Sequence[Case]) -> dict[str, Any]:
+    """Return what a set of measurements spans, in the keys of a preset's ``valid``."""
+    batches = [batch for case in cases for batch in _batches(case)]
+    active = [case.model.active_parameters / 1e9 for case in cases]
+    found: dict[str, Any] = {
+        "tensor_parallel": sorted({case.tensor_parallel for case in cases}),
+        "weights": sorted({case.model.matrix_format or "bf16" for case in cases}),
+        "parameters_b": [_down(min(active)), _up(max(active))],
+        "decode_seqs": _span(batch.decode_seqs for batch in batches if batch.decode_seqs),
+        "context_tokens": _span(batch.context_tokens / batch.decode_seqs for batch in batches if batch.decode_seqs),
+        "prefill_tokens": _span(batch.prefill_tokens for batch in batches if batch.prefill),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def preset_text(fit: Fit, origin: Provenance, errors: Sequence[ErrorRow], valid: Mapping[str, Any]) -> str:
+    """Return the preset as YAML."""
+    values = rounded(fit)
+    head = {
+        "description": origin.description,
+        "version": origin.version,
+        "gpu": origin.gpu,
+        "engine": origin.engine,
+        "fitted_on": origin.fitted_on,
+    }
+    lines = [f"{key}: {_scalar(value)}" for key, value in head.items()]
+    lines.append("errors:" if errors else "errors: []")
+    lines += [
+        f"  - {{data: {_scalar(row.group)}, rows: {row.rows}, mape_percent: {row.mape:.2f}, "
+        f"bias_percent: {row.bias:.2f}}}"
+        for row in errors
+    ]
+    loose = [f"{name}: {why}" for name, why in fit.not_identified.items()]
+    lines.append("not_identified:" if loose else "not_identified: []")
+    lines += [f"  - {_scalar(text)}" for text in loose]
+    lines.append("valid:")
+    lines += [f"  {key}: [{', '.join(map(str, value))}]" for key, value in valid.items()]
+    lines.append("facts:")
+    for name, (_, source) in origin.given.items():
+        lines += [f"  - source: {_scalar(source)}", f"    {name}: {_scalar(getattr(values, name))}"]
+    lines.append(f"  - source: {_scalar('fitted to the data above: soft-L1 loss of relative errors, within bounds')}")
+    lines += [f"    {name}: {_scalar(getattr(values, name))}" for name in fit.free]
+    return "\n".join(lines) + "\n"
+
+
+def _batches(case: Case) -> Iterable[Batch]:
+    return case.batches if isinstance(case, ServedCase) else (case.batch,)
+
+
+def _span(values: Iterable[float]) -> list[float] | None:
+    found = [float(value) for value in values]
+    return [_down(min(found)), _up(max(found))] if found else None
+
+
+def _down(value: float) -> float:
+    """Round down to three significant digits, so that a range contains its data."""
+    rounded_value = float(f"{value:.3g}")
+    return rounded_value if rounded_value <= value else float(f"{value * 0.9951:.3g}")
+
+
+def _up(value: float) -> float:
+    rounded_value = float(f"{value:.3g}")
+    return rounded_value if rounded_value >= value else float(f"{value * 1.0049:.3g}")
+
+
+def _scalar(value: Any) -> str:
+    """Write a value as YAML; text is quoted where it needs to be."""
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return repr(value)

@@ -1,0 +1,256 @@
+"""Recorded schedules against ours: ``python -m simqueue.conformance FILE...``.
+
+A recording is a JSON file: an engine at a version, its flags, a linear step cost in whole microseconds, requests with
+token identity, and what the real scheduler decided step by step. It is turned into an ordinary scenario, played, and
+compared: steps, tokens of each request and their order, preemptions in order, cache hits, free blocks before and after,
+and the times of first tokens and finishes to the microsecond. For each file one line: ``ok``, or the first difference.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from simqueue.errors import InputError, SimqueueError
+from simqueue.experiment.build import build
+from simqueue.scenario import effective, from_mapping
+from simqueue.simulation import Recording, RunOptions, Simulation
+from simqueue.simulation.replica import SeenStep
+from simqueue.workload import generate
+
+US_PER_S = 1_000_000
+US_PER_MS = 1000
+_SAME = "="
+_KV_KEYS = ("block_size", "watermark")
+_NOT_FLAGS = ("block_size", "num_gpu_blocks", "usable_blocks", "max_model_len")
+
+
+def scenario_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scenario that a recording was made of, as its keys."""
+    config, cost = recorded["config"], recorded["step_cost"]
+    flags = {key: value for key, value in config.items() if key not in _NOT_FLAGS and value is not None}
+    return {
+        "name": recorded["case"],
+        "step_time": {
+            "kind": "linear",
+            "overhead_s": cost["base_us"] / US_PER_S,
+            "per_prefill_token_s": cost["per_prefill_token_us"] / US_PER_S,
+            "per_decode_s": cost["per_decode_us"] / US_PER_S,
+        },
+        "kv_cache": {"block_size": config["block_size"], "blocks": config["usable_blocks"]},
+        "max_model_len": config["max_model_len"],
+        "unservable": "wait",
+        "clock_resolution_s": 1e-6,
+        "workload": {"requests": [_request(request) for request in recorded["requests"]]},
+        "policies": {
+            "recorded": {
+                "engine": recorded["engine"],
+                "version": recorded["version"],
+                "usage": "offline",
+                **flags,
+            }
+        },
+    }
+
+
+def _request(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": request["id"],
+        "arrival_s": request["arrival_ms"] / US_PER_MS,
+        "prompt_tokens": request["prompt_len"],
+        "output_tokens": request["output_len"],
+        "prompt": request["prompt"],
+        "output_stream": request["out_stream"],
+        "priority": request["priority"],
+    }
+
+
+def first_difference(recorded: Mapping[str, Any], *, fast: bool = False, check: bool = False) -> str | None:
+    """Return the first difference between a recording and the same run here, in one line, or None.
+
+    Parameters
+    ----------
+    recorded : mapping
+        A recording, as read from its file.
+    fast : bool
+        Fold equal steps; then only the requests are compared, not the steps.
+    check : bool
+        Verify the invariants of the run too.
+    """
+    steps, recording = _play(recorded, fast=fast, check=check)
+    differences = _request_differences(recorded, recording)
+    if not fast:
+        differences = _chain(_step_differences(recorded, steps), differences)
+    return next(differences, None)
+
+
+def _chain(*parts: Iterator[str]) -> Iterator[str]:
+    for part in parts:
+        yield from part
+
+
+def _play(recorded: Mapping[str, Any], *, fast: bool, check: bool) -> tuple[list[dict[str, Any]], Recording]:
+    scenario = from_mapping(scenario_of(recorded))
+    parts = build(effective(scenario, "recorded"), refuse_oversized=False)
+    traffic = generate(scenario.workload, seed=0, base_dir=scenario.base_dir)
+    seen: list[dict[str, Any]] = []
+    observer = None if fast else _observer(seen, parts.policy.kv.total)
+    parts.policy.observed = not fast
+    options = RunOptions(fast=fast, check=check, ticks_per_s=US_PER_S)
+    simulation = Simulation(traffic.requests, parts.policy, parts.step_time, options, observer=observer)
+    return seen, simulation.run()
+
+
+def _observer(seen: list[dict[str, Any]], total_blocks: int) -> Callable[[SeenStep], None]:
+    def observe(step: SeenStep) -> None:
+        plan = step.plan
+        members = {job.request.request_id: tokens for job, tokens in plan.members}
+        seen.append(
+            {
+                "start_us": round(step.planned_s * US_PER_S),
+                "exec_us": (round(step.start_s * US_PER_S), round(step.end_s * US_PER_S)),
+                "scheduled": members,
+                "preempted": [job.request.request_id for job in plan.preempted],
+                "free_blocks": total_blocks - plan.blocks_used,
+                "free_blocks_after": step.free_blocks,
+                "running": plan.running,
+                "waiting": plan.waiting,
+                "cached": {job.request.request_id: cached for job, cached in plan.admitted if cached},
+                "admitted": [job.request.request_id for job, _ in plan.admitted],
+                "finished": [job.request.request_id for job in plan.finishing],
+            }
+        )
+
+    return observe
+
+
+def _step_differences(recorded: Mapping[str, Any], ours: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    theirs = [step for step in _recorded_steps(recorded) if step["scheduled"]]
+    ordered = "steps_format" not in recorded
+    for number, (real, simulated) in enumerate(zip(theirs, ours, strict=False)):
+        for key, value in real.items():
+            mine = simulated[key]
+            if key == "scheduled" and ordered:
+                value, mine = list(value.items()), list(mine.items())  # noqa: PLW2901 - compared in order
+            if key == "finished":
+                value, mine = sorted(value), sorted(mine)  # noqa: PLW2901 - the recording has them unordered
+            if value != mine:
+                yield f"step {number} at {real['start_us'] / US_PER_MS} ms: {key} {mine}, recorded {value}"
+    if len(theirs) != len(ours):
+        yield f"{len(ours)} steps, recorded {len(theirs)}"
+
+
+def _recorded_steps(recorded: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the recorded steps in one form, with just what the file says."""
+    compact = "steps_format" in recorded
+    ones: list[str] = []
+    for step in recorded["steps"]:
+        if compact:
+            ones = ones if step["one"] == _SAME else _ids(step["one"])
+            yield _compact_step(step, ones)
+        else:
+            yield _plain_step(step)
+
+
+def _plain_step(step: Mapping[str, Any]) -> dict[str, Any]:
+    result = {
+        "start_us": round(step["start_ms"] * US_PER_MS),
+        "scheduled": step["scheduled"],
+        "preempted": step["preempted"],
+        "free_blocks": step["free_blocks"],
+        "free_blocks_after": step["free_blocks_after"],
+        "running": step["running"],
+        "waiting": step["waiting"],
+        "cached": step.get("cached", {}),
+        "admitted": _admitted(step),
+        "finished": step.get("finished", []),
+    }
+    if "exec_start_ms" in step:
+        result["exec_us"] = (round(step["exec_start_ms"] * US_PER_MS), round(step["exec_end_ms"] * US_PER_MS))
+    return result
+
+
+def _compact_step(step: Mapping[str, Any], ones: Sequence[str]) -> dict[str, Any]:
+    return {
+        "start_us": round(step["s"] * US_PER_MS),
+        "scheduled": dict.fromkeys(ones, 1) | step.get("n", {}),
+        "preempted": step.get("p", []),
+        "free_blocks": step["f"],
+        "free_blocks_after": step.get("e", step["f"]),
+        "waiting": step.get("w", 0),
+        "cached": step.get("cached", {}),
+        "finished": step.get("finished", []),
+    }
+
+
+def _admitted(step: Mapping[str, Any]) -> list[str]:
+    """Admitted ids in the order of scheduling, the new and those that come back."""
+    entered = {*step.get("new", []), *step.get("resumed", [])}
+    return [name for name in step["scheduled"] if name in entered]
+
+
+def _ids(ranges: str) -> list[str]:
+    """Return the ids of ``3-7,9``."""
+    names = []
+    for part in filter(None, ranges.split(",")):
+        first, _, last = part.partition("-")
+        names += [str(number) for number in range(int(first), int(last or first) + 1)]
+    return names
+
+
+def _request_differences(recorded: Mapping[str, Any], recording: Recording) -> Iterator[str]:
+    columns = recording.requests
+    for row, name in enumerate(columns["request_id"]):
+        real = recorded["finished"].get(name)
+        if real is None:
+            yield f"request {name} is not in the recording"
+            continue
+        for key, column, scale in (("first_token_ms", "first_token_s", US_PER_S), ("finish_ms", "finish_s", US_PER_S)):
+            mine, value = columns[column][row], real[key]
+            mine_us = None if mine != mine else round(mine * scale)  # noqa: PLR0124 - NaN: never happened
+            value_us = None if value is None else round(value * US_PER_MS)
+            if mine_us != value_us:
+                yield f"request {name}: {column} {mine_us} us, recorded {value_us} us"
+        for key, column in (("preemptions", "preemptions"), ("output_tokens", "tokens_emitted")):
+            if columns[column][row] != real[key]:
+                yield f"request {name}: {key} {columns[column][row]}, recorded {real[key]}"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        recorded = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as a recorded schedule: {error}") from error
+    needed = ("engine", "version", "case", "config", "step_cost", "requests", "steps", "finished")
+    missing = [key for key in needed if not isinstance(recorded, dict) or key not in recorded]
+    if missing:
+        raise InputError(f"{path}: not a recorded schedule: {', '.join(missing)} missing")
+    return dict(recorded)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare files; print a line for each. Return 0 if all agree, 1 if one differs, 2 if one cannot be used."""
+    names = sys.argv[1:] if arguments is None else list(arguments)
+    if not names or names[0] in ("-h", "--help"):
+        print("usage: python -m simqueue.conformance FILE...\n\n" + (__doc__ or ""))  # noqa: T201 - a command
+        return 0 if names else 2
+    code = 0
+    for name in names:
+        try:
+            recorded = _read(Path(name))
+            difference = first_difference(recorded) or first_difference(recorded, fast=True)
+        except SimqueueError as error:
+            print(f"error: {error}", file=sys.stderr)  # noqa: T201 - a command
+            code = 2
+            continue
+        print(f"{name}: {difference or 'ok'}")  # noqa: T201 - a command
+        if difference:
+            code = max(code, 1)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

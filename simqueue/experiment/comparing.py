@@ -1,0 +1,146 @@
+"""Policies compared on common random numbers: paired differences over replications, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simqueue.errors import InputError
+from simqueue.results.result import Result
+from simqueue.results.summary import ALL_CLASSES
+from simqueue.scenario.model import PRECISION_METRICS
+from simqueue.settings import nearest
+from simqueue.statistics.comparison import Comparison, adjusted, paired
+
+DEFAULT_METRICS = ("mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "mean_e2el_ms", "request_throughput")
+_UNDEFINED = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One policy against the baseline in one metric.
+
+    Attributes
+    ----------
+    metric, policy, baseline : str
+    found : Comparison or None
+        None where there is nothing to compare.
+    verdict : str
+        better, worse, no difference shown, the same, or why nothing can be said.
+    """
+
+    metric: str
+    policy: str
+    baseline: str
+    found: Comparison | None
+    verdict: str
+
+    def difference(self) -> str:
+        """Return the difference with its half-width, for people."""
+        if self.found is None:
+            return _UNDEFINED
+        width = self.found.difference.half_width
+        return f"{self.found.difference.mean:+.4g}" + ("" if width is None else f" ±{width:.2g}")
+
+    def ratio(self) -> str:
+        """Return the ratio with the ends of its interval, for people."""
+        found = self.found
+        if found is None or found.ratio is None:
+            return _UNDEFINED
+        ends = "" if found.ratio_low is None else f" [{found.ratio_low:.4g}, {found.ratio_high:.4g}]"
+        return f"{found.ratio:.4g}{ends}"
+
+    def p(self) -> str:
+        """Return the adjusted p-value, for people."""
+        p = None if self.found is None else self.found.adjusted_p
+        return _UNDEFINED if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+    def plain(self) -> dict[str, Any]:
+        """Return plain values, None where undefined."""
+        found = self.found
+        return {
+            "metric": self.metric,
+            "policy": self.policy,
+            "baseline": self.baseline,
+            "difference": found.difference.mean if found else None,
+            "ci_low_difference": found.difference.low if found else None,
+            "ci_high_difference": found.difference.high if found else None,
+            "ratio": found.ratio if found else None,
+            "ci_low_ratio": found.ratio_low if found else None,
+            "ci_high_ratio": found.ratio_high if found else None,
+            "p_value": found.p_value if found else None,
+            "adjusted_p": found.adjusted_p if found else None,
+            "verdict": self.verdict,
+        }
+
+
+def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> list[Compared]:
+    """Compare every other policy of a result with a baseline.
+
+    Parameters
+    ----------
+    result : Result
+        Of two policies or more and, for anything but plain differences, two replications or more.
+    baseline : str or None
+        None: the first policy.
+    metrics : sequence of str
+        Columns of the summary.
+
+    Raises
+    ------
+    InputError
+        For an unknown policy or metric.
+    """
+    base = result.policies[0] if baseline is None else baseline
+    _check("--baseline", base, list(result.policies))
+    for metric in metrics:
+        _check("--metric", metric, list(PRECISION_METRICS))
+    keys = [(metric, policy) for metric in metrics for policy in result.policies if policy != base]
+    found, missing = {}, {}
+    for key in keys:
+        metric, policy = key
+        values, base_values = _values(result, policy, metric), _values(result, base, metric)
+        reason = _why_not(result, (policy, base), values, base_values)
+        if reason or values is None or base_values is None:
+            missing[key] = reason
+        else:
+            found[key] = paired(values, base_values, result.confidence)
+    corrected = adjusted(found)
+    return [
+        Compared(metric, policy, base, corrected.get((metric, policy)), _verdict(result, metric, policy, corrected))
+        if (metric, policy) in corrected
+        else Compared(metric, policy, base, None, missing[metric, policy])
+        for metric, policy in keys
+    ]
+
+
+def _verdict(result: Result, metric: str, policy: str, found: dict[tuple[str, str], Comparison]) -> str:
+    larger = metric.endswith(("throughput", "goodput"))
+    return found[metric, policy].verdict(larger_is_better=larger, confidence=result.confidence)
+
+
+def _values(result: Result, policy: str, metric: str) -> list[float] | None:
+    values = [
+        row[metric]
+        for row in result.replication_rows
+        if row["policy"] == policy and row["request_class"] == ALL_CLASSES
+    ]
+    known = [float(value) for value in values if isinstance(value, int | float)]
+    return known if len(known) == len(values) else None
+
+
+def _why_not(
+    result: Result, policies: tuple[str, str], values: list[float] | None, base_values: list[float] | None
+) -> str:
+    if values is not None and base_values is not None:
+        return ""
+    overloaded = [row["policy"] for row in result.summary_rows if row["policy"] in policies and row["overloaded"]]
+    return f"{overloaded[0]} is overloaded: no steady state" if overloaded else "undefined in some replication"
+
+
+def _check(flag: str, name: str, known: list[str]) -> None:
+    if name not in known:
+        guess = nearest(name, known)
+        hint = f"did you mean '{guess}'? " if guess else ""
+        raise InputError(f"{flag} {name}: {hint}known: {', '.join(known)}")

@@ -1,0 +1,213 @@
+"""Which exact theory a policy of a scenario is a case of, if any, and what that theory says of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from simqueue.experiment.build import Parts, build
+from simqueue.scenario.model import Scenario
+from simqueue.scenario.resolve import EffectivePolicy, effective
+from simqueue.steptime import StepTime
+from simqueue.steptime.base import Batch
+from simqueue.steptime.constant import ConstantStepTime
+from simqueue.steptime.linear import LinearStepTime
+from simqueue.theory.bulk import slotted_continuous, timed_batching
+from simqueue.theory.capacity import wave_seconds
+from simqueue.theory.disciplines import priority_waits
+from simqueue.theory.sharing import free_slots, shared_decoding
+from simqueue.theory.single_server import mg1
+from simqueue.workload.arrivals import PoissonArrivals
+from simqueue.workload.lengths import ConstantLength, EmpiricalLength, GeometricLength, LengthLaw
+
+_FLUID_TOKENS = 100
+_BUSY_BATCH = 10.0
+"""Mean batch from which on a server with free slots is idle with a probability below exp(-10)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a theory says of a policy.
+
+    Attributes
+    ----------
+    model : str
+        Name of the theory; empty where none applies.
+    values : dict of summary column to float
+        Means, in the column's unit.
+    why_not : str
+        Empty, or why no exact theory applies.
+    """
+
+    model: str
+    values: dict[str, float]
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One policy in the terms of theory."""
+
+    rate: float
+    prompt: LengthLaw
+    output: LengthLaw
+    step: StepTime
+    slots: int
+    policy: EffectivePolicy
+
+    @property
+    def prefill_s(self) -> float:
+        """Mean time of a prompt alone."""
+        return _linear(self.step, self.prompt.mean())
+
+    @property
+    def decode_s(self) -> float:
+        """Time of a decode step of one request without context."""
+        return self.step.seconds(Batch(1, 1, 0, sampled_rows=1))
+
+
+def predict(scenario: Scenario, policy: str) -> Prediction:
+    """Return the exact theory of a policy and its values, or why there is none.
+
+    Raises
+    ------
+    InputError
+        If the scenario cannot be built, or has no steady state.
+    """
+    chosen = effective(scenario, policy)
+    parts = build(chosen, refuse_oversized=scenario.unservable == "reject")
+    case = _case(scenario, chosen, parts)
+    if isinstance(case, str):
+        return Prediction("", {}, case)
+    if chosen.scheduler == "static":
+        return _waves(case)
+    if case.slots == 1:
+        return _one_at_a_time(case)
+    return _batched(case)
+
+
+def _case(scenario: Scenario, chosen: EffectivePolicy, parts: Parts) -> _Case | str:
+    workload, settings, kv = scenario.workload, chosen.settings, parts.policy.kv
+    if not isinstance(workload.arrivals, PoissonArrivals) or workload.prompt_tokens is None:
+        return "exact theory needs Poisson arrivals with laws of lengths"
+    if workload.output_tokens is None or not isinstance(parts.step_time, ConstantStepTime | LinearStepTime):
+        return "exact theory needs a constant or linear step time"
+    if chosen.scheduler not in ("static", "continuous", "chunked") or getattr(settings, "prefill", "mixed") != "mixed":
+        return f"there is no exact theory of the scheduler '{chosen.scheduler}' with these settings"
+    prompt, output = (law.resolved(scenario.base_dir) for law in (workload.prompt_tokens, workload.output_tokens))
+    slots = settings.max_num_seqs  # type: ignore[attr-defined] # each of these schedulers has it
+    longest = prompt.mean() + 12 * output.mean()
+    busiest = min(slots, 20 + 4 * workload.arrivals.rate_rps)
+    if kv.total * kv.block_size < busiest * longest:
+        return "the KV pool may limit, which no exact theory covers"
+    budget = getattr(settings, "max_num_batched_tokens", None)
+    if slots > 1 and budget is not None and chosen.scheduler != "static" and prompt.mean() * slots > budget:
+        return "the token budget may limit, which no exact theory covers"
+    return _Case(workload.arrivals.rate_rps, prompt, output, parts.step_time, slots, chosen)
+
+
+def _one_at_a_time(case: _Case) -> Prediction:
+    context_s = getattr(case.step, "per_context_token_s", 0.0)
+    if context_s and (case.prompt.variance() or case.output.variance()):
+        return Prediction("", {}, "with a cost of context, random lengths make service times that are not independent")
+    decodes = case.output.mean() - 1
+    # the fed token of the j-th decode attends to prompt + j tokens
+    reading_s = context_s * decodes * (case.prompt.mean() + case.output.mean() / 2)
+    mean_s = case.prefill_s + decodes * case.decode_s + reading_s
+    slope_s = _linear(case.step, 2.0) - _linear(case.step, 1.0)
+    variance = slope_s**2 * case.prompt.variance() + case.decode_s**2 * case.output.variance()
+    order = getattr(case.policy.settings, "order", "fcfs")
+    if order == "fcfs":
+        wait_s = mg1(case.rate, mean_s, mean_s**2 + variance).mean_wait_s
+        name = "M/D/1" if variance == 0 else "M/G/1"
+    elif order == "shortest_prompt" and isinstance(case.prompt, EmpiricalLength) and not case.output.variance():
+        wait_s, name = _shortest_first(case, mean_s), "M/G/1, priorities"
+    else:
+        return Prediction("", {}, f"there is no exact theory of order: {order} with these lengths")
+    return _prediction(name, wait_s, case.prefill_s, mean_s)
+
+
+def _shortest_first(case: _Case, mean_s: float) -> float:
+    """Return the mean wait with the shortest prompt first: a class for every length (Cobham)."""
+    law = case.prompt
+    if not isinstance(law, EmpiricalLength) or law.values is None:
+        return math.nan
+    weights = law.weights or (1.0,) * len(law.values)
+    shares: dict[int, float] = {}
+    for value, weight in sorted(zip(law.values, weights, strict=True)):
+        shares[value] = shares.get(value, 0.0) + weight / sum(weights)
+    services = [mean_s - case.prefill_s + _linear(case.step, float(length)) for length in shares]
+    rates = [case.rate * share for share in shares.values()]
+    waits = priority_waits(rates, services, [service**2 for service in services])
+    return sum(share * wait for share, wait in zip(shares.values(), waits, strict=True))
+
+
+def _batched(case: _Case) -> Prediction:
+    if getattr(case.policy.settings, "order", "fcfs") != "fcfs":
+        return Prediction("", {}, "with several slots there is exact theory of order: fcfs only")
+    output = case.output.mean()
+    if isinstance(case.step, ConstantStepTime):
+        step_s = case.step.step_s
+        batch = case.rate * output * step_s
+        if isinstance(case.output, GeometricLength) and case.output.max is None and case.output.min == 1:
+            found = slotted_continuous(case.rate, case.slots, output, step_s)
+            return _prediction("slots in steps", found.mean_wait_s, step_s, output * step_s)
+        if batch >= _BUSY_BATCH and case.slots > batch + 8 * math.sqrt(batch):
+            free = free_slots(case.rate, output, step_s)
+            values = {"mean_ttft_ms": 1000 * free.ttft_s, "mean_e2el_ms": 1000 * free.e2el_s}
+            return Prediction("M/G/∞ in steps", values)
+        return Prediction("", {}, "constant steps: exact for geometric outputs, or a busy server with slots for all")
+    return _shared(case, output)
+
+
+def _shared(case: _Case, output: float) -> Prediction:
+    step = case.step
+    plain = isinstance(step, LinearStepTime) and not step.per_prefill_token_s and not step.per_context_token_s
+    if not plain or output < _FLUID_TOKENS:
+        return Prediction(
+            "", {}, "linear steps: exact for free prefill, no cost of context and outputs of 100 tokens on"
+        )
+    if not isinstance(step, LinearStepTime):
+        return Prediction("", {}, "not linear")
+    found = shared_decoding(case.rate, output, step.overhead_s + step.decode_base_s, step.per_decode_s)
+    if case.slots < found.mean_batch + 8 * math.sqrt(found.variance_batch):
+        return Prediction("", {}, "the slots may limit, which no exact theory covers for linear steps")
+    values = {
+        "mean_itl_ms": 1000 * found.itl_s,
+        "mean_ttft_ms": 1000 * found.ttft_s,
+        "mean_e2el_ms": 1000 * found.e2el_s,
+    }
+    return Prediction("generalised processor sharing", values)
+
+
+def _waves(case: _Case) -> Prediction:
+    settings = case.policy.settings
+    constant = isinstance(case.prompt, ConstantLength) and isinstance(case.output, ConstantLength)
+    usual = getattr(settings, "batch", "dynamic") == "dynamic" and getattr(settings, "release", "") == "wave_end"
+    if not (constant and usual):
+        return Prediction("", {}, "waves: exact for constant lengths, batch: dynamic and release: wave_end")
+    prompt, output = round(case.prompt.mean()), round(case.output.mean())
+    seconds = [wave_seconds(case.step, rows, prompt, output) for rows in range(1, case.slots + 1)]
+    found = timed_batching(case.rate, seconds)
+    return Prediction(
+        "bulk service",
+        {"mean_queue_ms": 1000 * found.mean_wait_s, "mean_e2el_ms": 1000 * found.mean_sojourn_s},
+    )
+
+
+def _prediction(model: str, wait_s: float, first_step_s: float, service_s: float) -> Prediction:
+    return Prediction(
+        model,
+        {
+            "mean_queue_ms": 1000 * wait_s,
+            "mean_ttft_ms": 1000 * (wait_s + first_step_s),
+            "mean_e2el_ms": 1000 * (wait_s + service_s),
+        },
+    )
+
+
+def _linear(step: StepTime, prompt_tokens: float) -> float:
+    """Return the time of a prompt alone; a straight line between whole numbers of tokens."""
+    low = max(1, math.floor(prompt_tokens))
+    at_low, at_next = (step.seconds(Batch(prefill=((0, n),), sampled_rows=1)) for n in (low, low + 1))
+    return at_low + (prompt_tokens - low) * (at_next - at_low)

@@ -1,0 +1,176 @@
+"""A scenario's policies over a range of arrival rates: the capacity law's curves, and simulated points beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from simqueue.errors import InputError
+from simqueue.experiment.build import build
+from simqueue.experiment.load import Demand, PolicyLoad, demand, loaded, server
+from simqueue.experiment.runner import run
+from simqueue.scenario.load import from_mapping
+from simqueue.scenario.model import Scenario
+from simqueue.scenario.resolve import effective, resolved
+from simqueue.statistics.intervals import Interval, mean_interval
+
+SHARES = (0.3, 0.5, 0.7, 0.8, 0.9, 1.05)
+"""Simulated rates, as shares of the smallest and of the largest capacity."""
+_WARM_UP_SHARE = 0.2
+METRICS = ("request_throughput", "mean_tpot_ms", "mean_ttft_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One policy by the capacity law, over rates per second; None where there is no estimate.
+
+    Attributes
+    ----------
+    policy : str
+    capacity_rps : float
+    rates_rps : tuple of float
+    values : dict of metric to tuple of float or None
+        By the names of the summary's columns.
+    """
+
+    policy: str
+    capacity_rps: float
+    rates_rps: tuple[float, ...]
+    values: dict[str, tuple[float | None, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One policy, simulated at one rate; a metric is None where it is undefined or the run overloaded."""
+
+    policy: str
+    rate_rps: float
+    overloaded: bool
+    values: dict[str, Interval | None]
+
+
+def curves(scenario: Scenario, points: int = 60) -> list[Curve]:
+    """Return the capacity law's curve of every policy for which there is one.
+
+    Raises
+    ------
+    InputError
+        If the workload has no rate.
+    """
+    asked = _asked(scenario)
+    found = []
+    for name in scenario.policies:
+        chosen = effective(scenario, name)
+        parts = build(chosen, refuse_oversized=scenario.unservable == "reject")
+        described = server(chosen, parts)
+        if described is None:
+            continue
+        limit = loaded(parts.step_time, described, asked).capacity
+        if limit is None:
+            continue
+        rates = np.linspace(0.02, 1.2, points) * limit.max_rate_rps
+        loads = [loaded(parts.step_time, described, replace(asked, rate_rps=float(rate))) for rate in rates]
+        found.append(Curve(name, limit.max_rate_rps, tuple(rates.tolist()), _values(loads, rates.tolist())))
+    return found
+
+
+def simulated(
+    scenario: Scenario, rates_rps: Sequence[float], *, replications: int, requests: int, workers: int | None = None
+) -> list[Point]:
+    """Simulate every policy at each rate, with the first fifth of the time cut as warm-up.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its arrivals have a rate_rps.
+    rates_rps : sequence of float
+    replications, requests : int
+        Runs at each rate, and requests in each.
+    workers : int, optional
+        Processes.
+    """
+    _asked(scenario)
+    points = []
+    for rate in rates_rps:
+        values = {key: value for key, value in resolved(scenario).items() if key != "origin"}
+        arrivals = {**values["workload"]["arrivals"], "rate_rps": rate}
+        values["workload"] = {
+            **values["workload"],
+            "arrivals": arrivals,
+            "num_requests": requests,
+            "arrivals_for_s": None,
+        }
+        values |= {"replications": replications, "precision": None, "horizon_s": None}
+        values["warmup_s"] = _WARM_UP_SHARE * requests / rate
+        result = run(from_mapping(values, base_dir=scenario.base_dir), workers=workers)
+        points += [
+            _point(str(row["policy"]), rate, bool(row["overloaded"]), result.replication_rows)
+            for row in result.summary_rows
+            if row["request_class"] == "all"
+        ]
+    return points
+
+
+def saturation_throughput(
+    scenario: Scenario, policy: str, *, requests: int, replications: int, middle: tuple[float, float] = (0.2, 0.8)
+) -> Interval:
+    """Return the throughput of a policy with a backlog of all requests at time 0, in requests per second.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With synthetic lengths.
+    policy : str
+    requests, replications : int
+    middle : (float, float)
+        Shares of the completions between which the rate is taken, so that filling and draining are left out.
+    """
+    values = {key: value for key, value in resolved(scenario).items() if key != "origin"}
+    values["workload"] = {
+        **values["workload"],
+        "arrivals": {"process": "all_at_once"},
+        "num_requests": requests,
+        "arrivals_for_s": None,
+    }
+    values |= {"replications": replications, "precision": None, "horizon_s": None, "warmup_s": 0.0}
+    values["policies"] = {policy: values["policies"][policy]}
+    result = run(from_mapping(values, base_dir=scenario.base_dir))
+    rates = []
+    for one in result.runs:
+        finish_s = np.sort(one.recording.requests["finish_s"])
+        low, high = int(middle[0] * requests), int(middle[1] * requests)
+        rates.append(float((high - low) / (finish_s[high] - finish_s[low])))
+    return mean_interval(rates, result.confidence)
+
+
+def _asked(scenario: Scenario) -> Demand:
+    if scenario.workload.arrivals is None or scenario.workload.arrivals.mean_rate_rps is None:
+        raise InputError("capacity: curves over the rate need workload.arrivals with a rate_rps")
+    asked = demand(scenario)
+    if asked is None:
+        raise InputError("capacity: the workload has no requests")
+    return asked
+
+
+def _values(loads: Sequence[PolicyLoad], rates: Sequence[float]) -> dict[str, tuple[float | None, ...]]:
+    throughputs = [
+        min(rate, found.capacity.max_rate_rps) if found.capacity else None
+        for found, rate in zip(loads, rates, strict=True)
+    ]
+    return {
+        "request_throughput": tuple(throughputs),
+        "mean_tpot_ms": tuple(1000 * found.estimate.tpot_s if found.estimate else None for found in loads),
+        "mean_ttft_ms": tuple(1000 * found.estimate.ttft_s if found.estimate else None for found in loads),
+    }
+
+
+def _point(policy: str, rate: float, overloaded: bool, rows: Sequence[dict[str, object]]) -> Point:
+    own = [row for row in rows if row["policy"] == policy and row["request_class"] == "all"]
+    values: dict[str, Interval | None] = {}
+    for metric in METRICS:
+        known = [float(value) for row in own if isinstance(value := row[metric], int | float)]
+        hidden = len(known) < len(own) or (overloaded and metric != "request_throughput")
+        values[metric] = None if hidden else mean_interval(known)
+    return Point(policy, rate, overloaded, values)

@@ -1,0 +1,89 @@
+"""Fits the presets of the package anew and writes their files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simqueue.calibration import Case, ErrorRow, Fit, error_row, error_rows, fit, predict
+from simqueue.calibration.card import Provenance, preset_text, rounded, valid_range
+from simqueue.fidelity.recipes import RECIPES, Recipe
+from simqueue.steptime import Coefficients
+
+FOLDS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cooked:
+    """A recipe carried out: its measurements, its fit, the errors of the values as written, on and off the data."""
+
+    recipe: Recipe
+    cases: Sequence[Case]
+    fit: Fit
+    coefficients: Coefficients
+    errors: Sequence[ErrorRow]
+    text: str
+
+
+def cook_all(folder: Path) -> list[Cooked]:
+    """Fit every preset, bases first."""
+    done: dict[str, Cooked] = {}
+    for recipe in RECIPES:
+        base = None if recipe.base is None else done[recipe.base].coefficients
+        done[recipe.name] = cook(recipe, folder, base)
+    return list(done.values())
+
+
+def cook(recipe: Recipe, folder: Path, base: Coefficients | None) -> Cooked:
+    """Fit one preset to its data."""
+    cases = recipe.cases(folder)
+    fixed = _fixed(recipe, base)
+    found = fit(cases, recipe.free, fixed, recipe.start)
+    values = rounded(found)
+    errors = error_rows(cases, predict(cases, values), lambda case: case.phase)
+    if len(errors) > 1:
+        errors = [error_row("all", _percent(cases, predict(cases, values))), *errors]
+    held_out = _held_out(recipe, cases, fixed)
+    errors.append(error_row(f"{FOLDS}-fold held out", held_out))
+    text = preset_text(found, _origin(recipe, values, fixed), errors, valid_range(cases))
+    return Cooked(recipe, cases, found, values, errors, text)
+
+
+def _fixed(recipe: Recipe, base: Coefficients | None) -> dict[str, float | None]:
+    inherited: Mapping[str, float | None] = {} if base is None else base.model_dump()
+    given = {name: value for name, (value, _) in recipe.given.items()}
+    return {name: value for name, value in {**inherited, **given}.items() if name not in recipe.free}
+
+
+def _origin(recipe: Recipe, values: Coefficients, fixed: Mapping[str, float | None]) -> Provenance:
+    untouched = Coefficients(bandwidth_share=1.0, mfu=1.0)
+    given = dict(recipe.given)
+    for name in fixed:
+        if name not in given and getattr(values, name) != getattr(untouched, name):
+            given[name] = (getattr(values, name), f"preset {recipe.base}")
+    return Provenance(recipe.description, recipe.gpu, recipe.engine, f"{recipe.fitted_on}", given=given)
+
+
+def _held_out(recipe: Recipe, cases: Sequence[Case], fixed: Mapping[str, float | None]) -> NDArray[np.float64]:
+    """Return the errors, in percent, of each fold under a fit to the others; every FOLDS-th row is in a fold."""
+    percent = np.empty(len(cases))
+    places = np.arange(len(cases))
+    for fold in range(FOLDS):
+        inside = places % FOLDS == fold
+        if not inside.any():
+            continue
+        others = [case for case, held in zip(cases, inside, strict=True) if not held]
+        values = fit(others, recipe.free, fixed, recipe.start).coefficients
+        held = [case for case, out in zip(cases, inside, strict=True) if out]
+        percent[inside] = _percent(held, predict(held, values))
+    return percent
+
+
+def _percent(cases: Sequence[Case], predicted_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    percent: NDArray[np.float64] = 100 * (predicted_s / np.array([case.measured_s for case in cases]) - 1)
+    return percent

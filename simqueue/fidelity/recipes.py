@@ -1,0 +1,189 @@
+"""How each preset of the package is fitted: its data, its free values, what it takes from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from simqueue.calibration import Case, StepCase
+from simqueue.fidelity.served import served_rows
+from simqueue.fidelity.steps import step_cases
+
+AICONFIGURATOR: Final = "ai-dynamo/aiconfigurator @ 095f58a5 (Apache-2.0)"
+LLMSERVINGSIM: Final = "casys-kaist/LLMServingSim @ 5daddb21 (MIT)"
+SPLITWISE: Final = "Mutinifni/splitwise-sim @ 8f99e7dc, data/perf_model.csv (MIT)"
+
+KERNELS: Final = (
+    *("bandwidth_share", "mfu", "kv_bandwidth_share", "attention_mfu"),
+    *("layer_us", "seq_us", "link_share", "allreduce_us"),
+)
+MIXED: Final = (
+    *("mfu", "kv_bandwidth_share", "mixed_kv_bandwidth_share", "reread_gb", "attention_mfu", "walk_ns"),
+    *("layer_us", "prefill_layer_us", "seq_us"),
+)
+HOST_BOUND: Final = ("mfu", "layer_us", "link_share", "seq_us", "host_ms", "host_seq_us")
+SERVED: Final = ("mfu", "seq_us", "step_ms")
+
+ASSUMED_BANDWIDTH: Final = (
+    0.92,
+    "assumed: with one model the data cannot tell reading weights from time a layer, and no part reaches its peak",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One preset.
+
+    Attributes
+    ----------
+    name, description, gpu, engine, fitted_on : str
+    cases : callable
+        Folder of the data -> measurements.
+    free : sequence of str
+        Coefficients to fit.
+    base : str or None
+        Recipe whose coefficients hold where this one has none of its own; fitted before it.
+    given : mapping of str to (value, source)
+        Coefficients that are neither fitted nor the base's.
+    start : mapping of str to float
+        Where the search starts, beside the usual.
+    """
+
+    name: str
+    description: str
+    gpu: str
+    engine: str
+    fitted_on: str
+    cases: Callable[[Path], Sequence[Case]]
+    free: Sequence[str]
+    base: str | None = None
+    given: Mapping[str, tuple[float | None, str]] = field(default_factory=dict)
+    start: Mapping[str, float] = field(default_factory=dict)
+
+
+def _steps(gpu: str, *sources: str) -> Callable[[Path], Sequence[StepCase]]:
+    return lambda folder: [case for case in step_cases(folder, sources) if case.gpu.name == gpu]
+
+
+def _tpot(*selections: tuple[str, str, str, str]) -> Callable[[Path], Sequence[Case]]:
+    """Return the TPOT cases of (engine, model, precision, GPU) selections."""
+    return lambda folder: [row.tpot for selection in selections for row in served_rows(folder, *selection)]
+
+
+def _kernels(name: str, gpu: str, engine: str, given: Mapping[str, tuple[float | None, str]]) -> Recipe:
+    return Recipe(
+        name=name,
+        description=f"Sums of vLLM's bf16 kernels on {gpu}: no CPU, no sampler; 5 to 18 % below a served step",
+        gpu=gpu,
+        engine=engine,
+        fitted_on=f"{AICONFIGURATOR}: kernels of decode and prefill, Llama 3 8B and 70B, Qwen3 8B and 32B, TP 1 to 8",
+        cases=_steps(gpu, "aiconfigurator"),
+        free=[key for key in KERNELS if key not in given],
+        given=given,
+    )
+
+
+def _mixed(name: str, gpu: str) -> Recipe:
+    return Recipe(
+        name=name,
+        description=f"Sums of vLLM's bf16 layer kernels and sampler on {gpu}, mixed steps included: no CPU",
+        gpu=gpu,
+        engine="vLLM 0.19.0, kernels",
+        fitted_on=f"{LLMSERVINGSIM}: Llama 3.1 8B in bf16; decode, prefill and mixed steps, one GPU",
+        cases=_steps(gpu, "llmservingsim"),
+        free=MIXED,
+        given={"bandwidth_share": ASSUMED_BANDWIDTH},
+    )
+
+
+def _served_steps(name: str, gpu: str, base: str) -> Recipe:
+    return Recipe(
+        name=name,
+        description=f"vLLM on {gpu}, CPU included",
+        gpu=gpu,
+        engine="vLLM 0.19.0, serving",
+        fitted_on=f"{LLMSERVINGSIM}: seconds without prefill of a served run, mean(running) / generation throughput",
+        cases=_steps(gpu, "llmservingsim-engine"),
+        free=("step_ms",),
+        base=base,
+    )
+
+
+def _host_bound(name: str, gpu: str, base: str) -> Recipe:
+    return Recipe(
+        name=name,
+        description=f"vLLM of 2023 on {gpu}, 70B: decode steps wait for the CPU",
+        gpu=gpu,
+        engine="vLLM 2023",
+        fitted_on=f"{SPLITWISE}: Llama 2 70B, TP 2 to 8, whole measured steps",
+        cases=_steps(gpu, "splitwise"),
+        free=HOST_BOUND,
+        base=base,
+        start={"host_ms": 35.0, "link_share": 0.3, "layer_us": 130.0, "seq_us": 380.0, "host_seq_us": 280.0},
+    )
+
+
+def _served(name: str, gpu: str, engine: str, base: str, what: str, *selections: tuple[str, str, str]) -> Recipe:
+    return Recipe(
+        name=name,
+        description=f"{engine} on {gpu}, served: {what}",
+        gpu=gpu,
+        engine=engine,
+        fitted_on=f"{AICONFIGURATOR}, silicon_sample.csv: mean TPOT of closed loops, {what}",
+        cases=_tpot(*((*selection, gpu) for selection in selections)),
+        free=SERVED,
+        base=base,
+    )
+
+
+RECIPES: Final = (
+    _kernels("vllm-h100-kernels", "h100-sxm", "vLLM 0.19.0, kernels", {}),
+    _kernels(
+        "vllm-h200-kernels",
+        "h200-sxm",
+        "vLLM 0.19.0, kernels",
+        {"attention_mfu": (0.66, "taken from the H100, whose compute it shares: the fit alone goes to its bound")},
+    ),
+    _kernels("vllm-a100-kernels", "a100-80gb", "vLLM 0.14.0, kernels", {}),
+    _mixed("vllm-rtx-4090-kernels", "rtx-4090"),
+    _mixed("vllm-rtx-pro-6000-kernels", "rtx-pro-6000"),
+    _served_steps("vllm-rtx-4090", "rtx-4090", "vllm-rtx-4090-kernels"),
+    _served_steps("vllm-rtx-pro-6000", "rtx-pro-6000", "vllm-rtx-pro-6000-kernels"),
+    _host_bound("vllm-2023-h100", "h100-sxm", "vllm-h100-kernels"),
+    _host_bound("vllm-2023-a100", "a100-80gb", "vllm-a100-kernels"),
+    _served(
+        "vllm-h100",
+        "h100-sxm",
+        "vLLM (0.12.0 and undated)",
+        "vllm-h100-kernels",
+        "Llama 3.1 70B in FP8 and Qwen3 32B in bf16, TP 2 to 8",
+        ("vllm", "llama-3.1-70b", "fp8"),
+        ("vllm", "qwen3-32b", "bf16"),
+    ),
+    _served(
+        "vllm-h200",
+        "h200-sxm",
+        "vLLM (undated)",
+        "vllm-h200-kernels",
+        "Llama 3.1 70B in FP8, TP 1 to 8",
+        ("vllm", "llama-3.1-70b", "fp8"),
+    ),
+    _served(
+        "trtllm-h100",
+        "h100-sxm",
+        "TensorRT-LLM 1.0.0rc3",
+        "vllm-h100-kernels",
+        "Llama 3.1 8B in bf16, TP 1 to 8",
+        ("trtllm", "llama-3.1-8b", "bf16"),
+    ),
+    _served(
+        "sglang-h100",
+        "h100-sxm",
+        "SGLang 0.5.1 and 0.5.8",
+        "vllm-h100-kernels",
+        "Qwen3 32B in bf16, TP 2 to 8",
+        ("sglang", "qwen3-32b", "bf16"),
+    ),
+)

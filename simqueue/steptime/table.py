@@ -1,0 +1,191 @@
+"""Measured step times on a grid, with straight lines between."""
+
+from __future__ import annotations
+
+import csv
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from simqueue.errors import InputError
+from simqueue.settings import Settings
+from simqueue.steptime.base import Batch, StepTime
+
+AXES = ("decode_seqs", "context_tokens", "prefill_tokens")
+_WHAT = ("decodes a step", "tokens of context a decode", "prompt tokens a step")
+Point = tuple[float, float, float]
+Axes = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
+
+
+class TableSettings(Settings):
+    """``step_time: {kind: table, path: steps.csv}``.
+
+    The file has the columns ``decode_seqs``, ``context_tokens`` (mean of a decode), ``prefill_tokens`` and ``ms``, and
+    a row for every combination of the values that stand in each column; without decodes one context is enough. Between
+    the points times are interpolated along straight lines. What prompts have in the cache already is not priced.
+    """
+
+    kind: Literal["table"] = "table"
+    path: str = Field(min_length=1, description="CSV file with the grid.")
+    outside: Literal["refuse", "warn"] = Field(
+        default="refuse",
+        description="A step outside the grid ends the run, or extends the outermost straight line, with a warning.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TableStepTime(StepTime):
+    """Multilinear interpolation on a full grid.
+
+    Attributes
+    ----------
+    name : str
+        The file, for messages.
+    axes : three tuples of float
+        Values of `AXES` at which steps were measured, ascending.
+    seconds_at : mapping of index triple to float
+    refuses : bool
+        Whether steps outside are an error.
+    least_s : float
+        The shortest time in the table; an extended line does not go below it.
+    """
+
+    name: str
+    axes: Axes
+    seconds_at: Mapping[tuple[int, int, int], float]
+    refuses: bool
+    least_s: float
+
+    def seconds(self, batch: Batch) -> float:
+        """Return how long one step takes.
+
+        Raises
+        ------
+        InputError
+            The step is outside the grid, and such steps are refused.
+        """
+        point = self._point(batch)
+        if self.refuses:
+            for axis, value, what in zip(self.axes, point, _WHAT, strict=True):
+                if not axis[0] <= value <= axis[-1]:
+                    raise InputError(
+                        f"step_time: {self.name} covers {axis[0]:g} to {axis[-1]:g} {what}; a step has {value:g} "
+                        "(outside: warn extends it)"
+                    )
+        return max(self._interpolated(point), self.least_s)
+
+    def warnings(self, steps: Mapping[str, NDArray[Any]]) -> list[str]:
+        """Return one line for each axis that a run left."""
+        decode_seqs, repeat = steps["decode_seqs"], steps["repeat"]
+        last_context = steps["context_tokens"] + (repeat - 1) * decode_seqs
+        contexts = np.where(decode_seqs > 0, last_context / np.maximum(decode_seqs, 1), self.axes[1][0])
+        found = []
+        for axis, values, what in zip(self.axes, (decode_seqs, contexts, steps["prefill_tokens"]), _WHAT, strict=True):
+            outside = (values < axis[0]) | (values > axis[-1])
+            if outside.any():
+                found.append(
+                    f"step_time: {self.name} covers {axis[0]:g} to {axis[-1]:g} {what}; "
+                    f"this run has {values.min():g} to {values.max():g}"
+                )
+        return found
+
+    def _point(self, batch: Batch) -> Point:
+        context = batch.context_tokens / batch.decode_seqs if batch.decode_seqs else self.axes[1][0]
+        return (batch.decode_seqs, context, batch.prefill_tokens)
+
+    def _interpolated(self, point: Point) -> float:
+        cells = [_cell(axis, value) for axis, value in zip(self.axes, point, strict=True)]
+        total = 0.0
+        for corner in product((0, 1), repeat=3):
+            weight = 1.0
+            for (_, share), side in zip(cells, corner, strict=True):
+                weight *= share if side else 1 - share
+            if weight:
+                i, j, k = (low + side for (low, _), side in zip(cells, corner, strict=True))
+                total += weight * self.seconds_at[i, j, k]
+        return total
+
+
+def read_table(path: str, base_dir: Path, *, refuses: bool) -> TableStepTime:
+    """Read a grid; see `TableSettings`.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, a value is no number, or a combination is missing or stands twice.
+    """
+    points = dict(_points(base_dir / path, path))
+    axes = _axes(points, path)
+    seconds_at: dict[tuple[int, int, int], float] = {}
+    for i, j, k in product(*(range(len(axis)) for axis in axes)):
+        at = (axes[0][i], axes[1][j], axes[2][k])
+        key = at if at in points else _any_context(points, at)
+        if key is None:
+            where = ", ".join(f"{name} {value:g}" for name, value in zip(AXES, at, strict=True))
+            raise InputError(f"{path}: no row for {where}; a grid needs every combination of its values")
+        seconds_at[i, j, k] = points[key]
+    return TableStepTime(path, axes, seconds_at, refuses, min(points.values()))
+
+
+def _points(file: Path, path: str) -> Iterator[tuple[Point, float]]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    reader = csv.DictReader(lines)
+    missing = [name for name in (*AXES, "ms") if name not in (reader.fieldnames or ())]
+    if missing:
+        raise InputError(f"{path}: missing column {', '.join(missing)}; needed: {', '.join((*AXES, 'ms'))}")
+    seen: set[Point] = set()
+    for number, row in enumerate(reader, start=2):
+        values = [_number(row[name], name, f"{path}, line {number}") for name in (*AXES, "ms")]
+        point = (values[0], values[1], values[2])
+        if point in seen or values[3] <= 0:
+            problem = "stands twice" if point in seen else f"ms = {values[3]:g} must be positive"
+            raise InputError(f"{path}, line {number}: {problem}")
+        seen.add(point)
+        yield point, values[3] / 1e3
+
+
+def _number(text: str | None, name: str, where: str) -> float:
+    try:
+        value = float(text or "")
+    except ValueError:
+        value = float("nan")
+    if not isfinite(value) or value < 0:
+        raise InputError(f"{where}: {name} = {text!r} must be a number of at least 0")
+    return value
+
+
+def _axes(points: Mapping[Point, float], path: str) -> Axes:
+    if not points:
+        raise InputError(f"{path}: has no rows")
+    with_decodes = [point for point in points if point[0] > 0] or list(points)
+    return (
+        tuple(sorted({point[0] for point in points})),
+        tuple(sorted({point[1] for point in with_decodes})),
+        tuple(sorted({point[2] for point in points})),
+    )
+
+
+def _any_context(points: Mapping[Point, float], at: Sequence[float]) -> Point | None:
+    """Return the row without decodes and with these prompt tokens: its context says nothing."""
+    if at[0] > 0:
+        return None
+    return next((point for point in points if point[0] == 0 and point[2] == at[2]), None)
+
+
+def _cell(axis: tuple[float, ...], value: float) -> tuple[int, float]:
+    """Return the interval that holds `value`, the outermost for values beyond, and the place inside it."""
+    if len(axis) == 1:
+        return 0, 0.0
+    low = min(max(bisect_right(axis, value) - 1, 0), len(axis) - 2)
+    return low, (value - axis[low]) / (axis[low + 1] - axis[low])

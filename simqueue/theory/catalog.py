@@ -1,0 +1,99 @@
+"""The closed forms by name, for the command line: those whose parameters are plain numbers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from simqueue.errors import InputError
+from simqueue.theory import bulk, disciplines, many_servers, renewal, sharing, single_server, tails
+
+Formula = Callable[..., Any]
+
+_FUNCTIONS: tuple[Formula, ...] = (
+    single_server.mm1,
+    single_server.mm1_sojourn_quantile,
+    single_server.mm1_wait_quantile,
+    single_server.md1,
+    single_server.md1_wait_cdf,
+    single_server.md1_wait_quantile,
+    single_server.mg1,
+    single_server.mg1_wait_variance,
+    single_server.kingman_bound,
+    single_server.kingman_approximation,
+    disciplines.ps_mean_sojourn,
+    many_servers.erlang_b,
+    many_servers.erlang_c,
+    many_servers.mmc,
+    many_servers.mmc_wait_quantile,
+    many_servers.allen_cunneen_approximation,
+    many_servers.mm1k,
+    renewal.gamma_m1_root,
+    renewal.gamma_m1_mean_wait,
+    renewal.gamma_m1_mean_sojourn,
+    renewal.gamma_m1_sojourn_quantile,
+    bulk.bulk_root,
+    bulk.dynamic_batching,
+    bulk.fixed_batching,
+    bulk.slotted_continuous,
+    bulk.continuous_over_static,
+    sharing.shared_decoding,
+    sharing.free_slots,
+    tails.md1_decay,
+    tails.md1_wait_tail_quantile,
+)
+FORMULAS: Mapping[str, Formula] = {function.__name__: function for function in _FUNCTIONS}
+
+
+def parameters(formula: Formula) -> dict[str, str]:
+    """Return the parameters of a formula and what kind each is, as written in its signature."""
+    return {
+        name: str(parameter.annotation) + ("" if parameter.default is parameter.empty else ", optional")
+        for name, parameter in inspect.signature(formula).parameters.items()
+    }
+
+
+def first_line(formula: Formula) -> str:
+    """Return what a formula gives, from its docstring."""
+    return (inspect.getdoc(formula) or "").partition("\n")[0]
+
+
+def evaluate(name: str, given: Mapping[str, float]) -> dict[str, float]:
+    """Return the named results of a formula.
+
+    Parameters
+    ----------
+    name : str
+        In `FORMULAS`.
+    given : mapping of str to float
+        Its parameters.
+
+    Raises
+    ------
+    InputError
+        For a missing or unknown parameter, a whole number that is none, or a value outside the valid range.
+    """
+    formula = FORMULAS[name]
+    known = inspect.signature(formula).parameters
+    unknown = [key for key in given if key not in known]
+    missing = [key for key, parameter in known.items() if parameter.default is parameter.empty and key not in given]
+    if unknown or missing:
+        wrong = f"unknown parameter '{unknown[0]}'" if unknown else f"missing parameter '{missing[0]}'"
+        raise InputError(f"{name}: {wrong}; it takes {', '.join(known)}")
+    values = {key: _number(name, key, str(known[key].annotation), value) for key, value in given.items()}
+    found = formula(**values)
+    if is_dataclass(found) and not isinstance(found, type):
+        return asdict(found)
+    if isinstance(found, tuple):
+        return {f"value {i + 1}": value for i, value in enumerate(found)}
+    return {"value": found}
+
+
+def _number(name: str, key: str, kind: str, value: float) -> float | int:
+    if kind != "int":
+        return value
+    if not float(value).is_integer():
+        raise InputError(f"{name}: {key} = {value:g}: must be a whole number")
+    return int(value)

@@ -1,0 +1,89 @@
+"""Results of ``vllm bench serve --save-result --save-detailed``: the requests it sent, as a trace.
+
+Source of the format: github.com/vllm-project/vllm, vllm/benchmarks/serve.py. One JSON object with a list a quantity:
+``input_lens``, ``output_lens`` (0 for failed requests) and, in versions that write it, ``start_times``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simqueue.errors import InputError
+from simqueue.workload.limits import MOST_TOKENS
+from simqueue.workload.traces.base import ReadOptions, TraceRows
+from simqueue.workload.traces.formats import guess_format, guess_json
+from simqueue.workload.traces.table import text_lines
+
+_LISTS = ("start_times", "input_lens", "output_lens")
+
+
+class VllmBenchReader:
+    """Reader of one saved result (see `TraceReader`); rows are counted from 1 as lines are elsewhere."""
+
+    renames: tuple[str, ...] = ()
+    starts_at_zero = False
+
+    def chunks(self, path: Path, label: str, _options: ReadOptions, _at_once: int | None) -> Iterator[TraceRows]:
+        """Yield all rows at once; the file is one object."""
+        found = _object("".join(text_lines(path, label)), label)
+        lists = {name: _list(found, name, label) for name in _LISTS}
+        lengths = {name: len(values) for name, values in lists.items()}
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{name} has {number}" for name, number in lengths.items())
+            raise InputError(f"{label}: the lists must be equally long: {told}")
+        if not lists["start_times"]:
+            raise InputError(f"{label}: the result has no requests")
+        for name, values in lists.items():
+            _check(name, values, label)
+        yield TraceRows(
+            label,
+            range(1, len(lists["start_times"]) + 1),
+            np.array(lists["start_times"], dtype=np.float64),
+            1,
+            np.array(lists["input_lens"], dtype=np.int64),
+            np.array(lists["output_lens"], dtype=np.int64),
+        )
+
+
+def _object(text: str, label: str) -> dict[str, Any]:
+    if not text.strip():
+        raise InputError(f"{label}: the file is empty; a saved result of vllm bench serve is expected")
+    first = text.lstrip().partition("\n")[0]
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        guess = guess_format([cell.strip() for cell in first.split(",")], "vllm-bench")
+        hint = f": this looks like {guess}" if guess else f" ({error})"
+        raise InputError(f"{label}: not one JSON object{hint}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{label}: one JSON object is expected")
+    return found
+
+
+def _list(found: dict[str, Any], name: str, label: str) -> list[Any]:
+    values = found.get(name)
+    if isinstance(values, list):
+        return values
+    guess = guess_json(list(found), "vllm-bench")
+    if guess:
+        raise InputError(f"{label}: the list {name} is missing; this looks like {guess}")
+    why = "arrival times are unknown without it (older versions of vLLM do not save it)"
+    rest = why if name == "start_times" else "save the result with --save-detailed"
+    raise InputError(f"{label}: the list {name} is missing: {rest}")
+
+
+def _check(name: str, values: list[Any], label: str) -> None:
+    for row, value in enumerate(values, start=1):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if name == "start_times":
+            good, allowed = number and np.isfinite(value), "a finite number"
+        else:
+            good = number and isinstance(value, int) and 0 <= value <= MOST_TOKENS
+            allowed = f"a whole number between 0 and {MOST_TOKENS}"
+        if not good:
+            raise InputError(f"{label}: request {row}: {name} '{value}' is not {allowed}")

@@ -1,0 +1,111 @@
+"""Pools of KV blocks: how many a request holds, and that none is lost or taken twice."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from simqueue.errors import RunError
+from simqueue.kvcache import ContiguousKVCache, KVCache, KVCacheSettings, PagedKVCache
+from simqueue.request import Request
+
+sizes = st.integers(1, 40)
+counts = st.integers(1, 500)
+
+
+def request(prompt_tokens: int, output_tokens: int = 1) -> Request:
+    """Return a request of that size."""
+    return Request("r", 0.0, prompt_tokens, output_tokens)
+
+
+@given(sizes, counts, counts)
+def test_paged_request_holds_the_blocks_that_its_tokens_fill(block_size: int, before: int, more: int) -> None:
+    """Tokens laid into blocks one by one: what they hold, and what further tokens take."""
+    kv = PagedKVCache(10_000, block_size)
+    assert kv.grows
+    asked = request(1000)
+    blocks_of = [place // block_size for place in range(before + more)]
+    assert kv.held(asked, before) == len(set(blocks_of[:before])) == math.ceil(before / block_size)
+    assert kv.growth(asked, before, before + more) == len(set(blocks_of) - set(blocks_of[:before]))
+    assert kv.growth(asked, 0, before) == kv.held(asked, before)
+
+
+@given(sizes, counts, counts)
+def test_contiguous_request_holds_its_peak_from_the_beginning(block_size: int, prompt: int, output: int) -> None:
+    """Prompt + output - 1 tokens are reserved at admission, and nothing after."""
+    kv = ContiguousKVCache(10_000, block_size)
+    assert not kv.grows
+    asked = request(prompt, output)
+    assert kv.growth(asked, 0, 1) == kv.held(asked, 1) == math.ceil((prompt + output - 1) / block_size)
+    assert kv.growth(asked, 1, prompt + output - 1) == 0
+
+
+def test_reservation_may_be_the_same_for_all() -> None:
+    """With a maximum length reserved, every request holds that, long or short."""
+    kv = ContiguousKVCache(100, 16, reserve_tokens=100)
+    assert {kv.held(request(prompt), 1) for prompt in (1, 50, 99)} == {7}
+
+
+@pytest.mark.parametrize(("prompt", "output", "fits"), [(10, 1, True), (9, 2, True), (10, 2, False), (11, 1, False)])
+def test_what_can_ever_fit(prompt: int, output: int, fits: bool) -> None:
+    """Ten blocks of one token hold whatever has a prompt + output - 1 of at most ten, in either layout."""
+    asked = request(prompt, output)
+    for kv in (PagedKVCache(10, 1), ContiguousKVCache(10, 1)):
+        assert kv.peak_tokens(asked) == prompt + output - 1
+        assert kv.fits_ever(asked) is fits
+
+
+@given(st.lists(st.integers(-20, 20)))
+def test_used_and_free_make_the_pool(moves: list[int]) -> None:
+    """After any takes and returns used + free is the pool, and the peak is the most that was ever used."""
+    kv = PagedKVCache(30, 16)
+    used, peak = 0, 0
+    for move in moves:
+        if move >= 0 and move <= 30 - used:
+            kv.take(move)
+        elif move < 0 and -move <= used:
+            kv.give_back(-move)
+        else:
+            continue
+        used += move
+        peak = max(peak, used)
+        assert (kv.used, kv.free, kv.peak_used) == (used, 30 - used, peak)
+
+
+def test_pool_refuses_what_it_does_not_have() -> None:
+    """Taking more than is free, returning more than is used, or a negative number is an error with the numbers."""
+    kv: KVCache = PagedKVCache(10, 16)
+    kv.take(4)
+    with pytest.raises(RunError, match="cannot take 7 blocks, 6 of 10 are free"):
+        kv.take(7)
+    with pytest.raises(RunError, match="cannot give back 5 blocks, 4 are in use"):
+        kv.give_back(5)
+    for action in (kv.take, kv.give_back):
+        with pytest.raises(RunError, match="-1 blocks"):
+            action(-1)
+    assert (kv.used, kv.free) == (4, 6)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("blocks", 0),
+        ("blocks", -3),
+        ("blocks", 4.5),
+        ("block_size", 0),
+        ("block_size", 16.5),
+        ("watermark", 1.0),
+        ("watermark", -0.1),
+        ("memory_share", 0.0),
+        ("memory_share", 1.1),
+        ("layout", "pages"),
+    ],
+)
+def test_impossible_pools_are_refused(key: str, value: object) -> None:
+    """Numbers of blocks and tokens are whole and positive, shares are shares."""
+    with pytest.raises(ValidationError, match=key):
+        KVCacheSettings.model_validate({key: value})

@@ -1,0 +1,149 @@
+"""What holds for every policy on every scenario: it ends, nothing is lost, and folding steps changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from simqueue.simulation import Recording
+from simqueue.steptime import Batch, ConstantStepTime, StepTime
+
+from .cases import CONSTANT, EXACT_LINEAR, ROUGH_LINEAR, TICK_S, Case, cases, iteration_keys, static_keys
+
+quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=800, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+any_case = cases(iteration_keys() | static_keys())
+
+
+@dataclass(frozen=True)
+class Metered(StepTime):
+    """A model that allows only so many steps, so that a run without end is a failure and not a wait."""
+
+    model: StepTime
+    left: list[int]
+
+    def seconds(self, batch: Batch) -> float:
+        """Count the step."""
+        self.left[0] -= 1
+        assert self.left[0] >= 0, "the run takes more steps than its requests have tokens"
+        return self.model.seconds(batch)
+
+
+def step_bound(case: Case) -> int:
+    """Return more steps than any schedule needs in which the oldest running request always gets on.
+
+    Each of its steps computes a token of it, so its whole context and answer bound its time as the oldest. Steps of
+    prompts alone come on top: each of them makes at least one token of somebody.
+    """
+    return sum(request.prompt_tokens + 2 * request.output_tokens for request in case.requests)
+
+
+def ends(case: Case) -> None:
+    """Play step by step, with every check on, and see everybody leave who can."""
+    metered = replace(case, step_time=Metered(case.step_time, [step_bound(case)]))
+    if not case.reject:  # what cannot fit may be tried in vain before the run gives up
+        metered = case
+    recording = metered.play(fast=False)
+    status = set(recording.requests["status"])
+    if case.reject and case.horizon_s == float("inf"):
+        assert status <= {"finished", "rejected"}
+        assert not recording.warnings
+    if "unfinished" in status and case.horizon_s == float("inf"):
+        assert len(recording.warnings) == 1
+
+
+def same_bytes(one: Recording, other: Recording) -> None:
+    """Compare two recordings in every bit of every column."""
+    for table, twin in ((one.requests, other.requests), (one.steps, other.steps)):
+        assert list(table) == list(twin)
+        for name, column in table.items():
+            if column.dtype == object:
+                assert column.tolist() == twin[name].tolist(), name
+            else:
+                assert column.tobytes() == twin[name].tobytes(), name
+    assert one.itl_s.tobytes() == other.itl_s.tobytes()
+    assert one.itl_count.tobytes() == other.itl_count.tobytes()
+    for name in ("blocks_total", "blocks_peak", "max_concurrent", "slot_steps", "idle_slot_steps", "end_s", "warnings"):
+        assert getattr(one, name) == getattr(other, name), name
+
+
+@quick
+@given(any_case)
+def test_run_ends_with_everybody_accounted_for(case: Case) -> None:
+    """Every run ends within a bound on its steps, keeps all invariants, and serves whoever can be served."""
+    ends(case)
+
+
+@quick
+@given(any_case)
+def test_folding_changes_nothing(case: Case) -> None:
+    """Folded and step-by-step runs leave the same bytes in every column."""
+    same_bytes(case.play(fast=True), case.play(fast=False))
+
+
+@pytest.mark.slow
+@thorough
+@given(any_case)
+def test_run_ends_and_folding_changes_nothing_in_many_cases(case: Case) -> None:
+    """The same promises over many more scenarios."""
+    ends(case)
+    same_bytes(case.play(fast=True), case.play(fast=False))
+
+
+@quick
+@given(cases(iteration_keys() | static_keys(), (ROUGH_LINEAR, EXACT_LINEAR)), st.sampled_from([10**6, 1000, 128]))
+def test_folding_changes_nothing_on_a_clock_of_ticks(case: Case, ticks_per_s: int) -> None:
+    """Rounding step ends to ticks is done step by step, folded or not; ends are whole ticks."""
+    slow_enough = replace(case.step_time, overhead_s=0.01)  # type: ignore[type-var] # both models are linear
+    ticking = replace(case, ticks_per_s=ticks_per_s, step_time=slow_enough)
+    recording = ticking.play(fast=True)
+    same_bytes(recording, ticking.play(fast=False))
+    finish_s = recording.requests["finish_s"][recording.requests["status"] == "finished"]
+    assert (np.round(finish_s * ticks_per_s) / ticks_per_s == finish_s).all()
+
+
+@quick
+@given(any_case)
+def test_earlier_horizon_shows_the_beginning_of_the_same_run(case: Case) -> None:
+    """Up to the horizon a run is the one without a horizon: same first tokens, same finishes."""
+    horizon_s = 17 * TICK_S
+    whole = replace(case, horizon_s=float("inf")).play()
+    cut = replace(case, horizon_s=horizon_s).play()
+    arrived = whole.requests["arrival_s"] <= horizon_s
+    for name in ("first_scheduled_s", "first_token_s", "finish_s"):
+        expected = whole.requests[name][arrived]
+        # a step may begin at the horizon in the longer run only
+        within = expected < horizon_s if name == "first_scheduled_s" else expected <= horizon_s
+        np.testing.assert_array_equal(cut.requests[name], np.where(within, expected, np.nan))
+
+
+@quick
+@given(cases(iteration_keys() | static_keys(), (CONSTANT,)), st.sampled_from([2.0, 4.0, 0.5]))
+def test_time_has_no_scale(case: Case, factor: float) -> None:
+    """Arrivals, steps and timeouts stretched by a power of two stretch the whole run by it, to the last bit."""
+    keys = dict(case.keys)
+    if "wave_timeout_s" in keys:
+        keys["wave_timeout_s"] *= factor
+    stretched = replace(
+        case,
+        keys=keys,
+        requests=tuple(
+            replace(
+                request,
+                arrival_s=request.arrival_s * factor,
+                deadline_s=None if request.deadline_s is None else request.deadline_s * factor,
+            )
+            for request in case.requests
+        ),
+        step_time=ConstantStepTime(TICK_S * factor),
+        horizon_s=case.horizon_s * factor,
+    )
+    plain, longer = case.play(), stretched.play()
+    for name in ("first_scheduled_s", "first_token_s", "finish_s", "max_itl_s"):
+        np.testing.assert_array_equal(plain.requests[name] * factor, longer.requests[name])
+    np.testing.assert_array_equal(plain.requests["preemptions"], longer.requests["preemptions"])
+    np.testing.assert_array_equal(plain.steps["repeat"], longer.steps["repeat"])
