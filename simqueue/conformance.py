@@ -95,12 +95,12 @@ def _chain(*parts: Iterator[str]) -> Iterator[str]:
 def _play(recorded: Mapping[str, Any], *, fast: bool, check: bool) -> tuple[list[dict[str, Any]], Recording]:
     scenario = from_mapping(scenario_of(recorded))
     parts = build(effective(scenario, "recorded"), refuse_oversized=False)
-    traffic = generate(scenario.workload, seed=0, base_dir=scenario.base_dir)
+    traffic = scenario.traffic()
     seen: list[dict[str, Any]] = []
     observer = None if fast else _observer(seen, parts.policy.kv.total)
     parts.policy.observed = not fast
     options = RunOptions(fast=fast, check=check, ticks_per_s=US_PER_S)
-    simulation = Simulation(traffic.requests, parts.policy, parts.step_time, options, observer=observer)
+    simulation = Simulation(traffic, parts.policy, parts.step_time, options, observer=observer)
     return seen, simulation.run()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -66,6 +66,15 @@ class Request:
     session: str | None = None
     client: str | None = None
     pool: str | None = None
+
+    def with_streams_moved(self, offset: int) -> Request:
+        """Return the request with `offset` added to the numbers of its token streams."""
+        prompt, output = self.prompt, self.output_stream
+        return replace(
+            self,
+            prompt=None if prompt is None else tuple((stream + offset, at, n) for stream, at, n in prompt),
+            output_stream=None if output is None else output + offset,
+        )
 
 
 class Job:

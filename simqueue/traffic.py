@@ -103,12 +103,18 @@ class Crowd:
         Nobody asks at or after this time.
     leaves_on_failure : bool
         Whether a turn that is not answered ends a script (a conversation that lacks an answer cannot go on).
+    expected_requests : int
+        How many there will be, as far as that is known beforehand.
+    stream_offset : int
+        Added to the token streams of all their requests.
     """
 
     scripts: tuple[Script, ...]
     max_requests: int | None = None
     until_s: float | None = None
     leaves_on_failure: bool = False
+    expected_requests: int = 0
+    stream_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,4 +144,4 @@ class Traffic:
     @property
     def expected_requests(self) -> int:
         """How many there will be, as far as that is known beforehand (for progress bars)."""
-        return len(self.requests) + sum(crowd.max_requests or 0 for crowd in self.crowds)
+        return len(self.requests) + sum(crowd.expected_requests for crowd in self.crowds)

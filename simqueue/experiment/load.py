@@ -17,7 +17,6 @@ from simqueue.steptime import StepTime
 from simqueue.theory.capacity import Capacity, Lengths, Server, capacity
 from simqueue.theory.lengths import from_moments, from_sample
 from simqueue.theory.operating_point import OperatingPoint, operating_point
-from simqueue.workload.generate import generate
 from simqueue.workload.streams import stream
 
 SAMPLE = 65_536
@@ -87,6 +86,8 @@ def policy_loads(scenario: Scenario, requests: Sequence[Request] | None = None) 
 def demand(scenario: Scenario, requests: Sequence[Request] | None = None) -> Demand | None:
     """Return rate and lengths of a scenario's workload: of its laws where it has some, else of its requests."""
     workload = scenario.workload
+    if workload is None or workload.system_prompt is not None or workload.prompt_output_correlation:
+        return _observed(_fixed(scenario) if requests is None else requests)
     if workload.arrivals is not None and workload.prompt_tokens is not None and workload.output_tokens is not None:
         laws = [law.resolved(scenario.base_dir) for law in (workload.prompt_tokens, workload.output_tokens)]
         prompts, outputs = (law.sample(stream(0, 0, f"capacity.{i}"), SAMPLE) for i, law in enumerate(laws))
@@ -95,8 +96,14 @@ def demand(scenario: Scenario, requests: Sequence[Request] | None = None) -> Dem
         rate = workload.arrivals.mean_rate_rps
         return Demand(rate, 1.0 if scv is None else scv, from_moments(*moments, prompts, outputs))
     if requests is None:
-        requests = generate(workload, seed=scenario.seed, base_dir=scenario.base_dir).requests
+        requests = _fixed(scenario)
     return _observed(requests)
+
+
+def _fixed(scenario: Scenario) -> Sequence[Request]:
+    """Return the requests if their times do not depend on the answers and they fit in memory; else none."""
+    traffic = scenario.traffic()
+    return traffic.requests if isinstance(traffic.requests, list) and not traffic.crowds else ()
 
 
 def _observed(requests: Sequence[Request]) -> Demand | None:
@@ -116,7 +123,7 @@ def _observed(requests: Sequence[Request]) -> Demand | None:
 
 def _policy_load(scenario: Scenario, chosen: EffectivePolicy, asked: Demand | None) -> PolicyLoad:
     if asked is None:
-        return PolicyLoad(None, None, None, "the workload has no requests")
+        return PolicyLoad(None, None, None, "the workload has no fixed rate of requests")
     parts = build(chosen, refuse_oversized=scenario.unservable == "reject")
     described = server(chosen, parts)
     if described is None:

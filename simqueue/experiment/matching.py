@@ -88,7 +88,9 @@ def predict(scenario: Scenario, policy: str) -> Prediction:
 
 def _case(scenario: Scenario, chosen: EffectivePolicy, parts: Parts) -> _Case | str:
     workload, settings, kv = scenario.workload, chosen.settings, parts.policy.kv
-    if not isinstance(workload.arrivals, PoissonArrivals) or workload.prompt_tokens is None:
+    if workload is None or workload.timeout_s is not None or workload.max_concurrency is not None:
+        return "exact theory needs one workload of patient clients"
+    if not isinstance(workload.arrivals, PoissonArrivals) or workload.prompt_tokens is None or workload.system_prompt:
         return "exact theory needs Poisson arrivals with laws of lengths"
     if workload.output_tokens is None or not isinstance(parts.step_time, ConstantStepTime | LinearStepTime):
         return "exact theory needs a constant or linear step time"

@@ -146,7 +146,8 @@ def saturation_throughput(
 
 
 def _asked(scenario: Scenario) -> Demand:
-    if scenario.workload.arrivals is None or scenario.workload.arrivals.mean_rate_rps is None:
+    arrivals = scenario.workload.arrivals if scenario.workload is not None else None
+    if arrivals is None or arrivals.mean_rate_rps is None:
         raise InputError("capacity: curves over the rate need workload.arrivals with a rate_rps")
     asked = demand(scenario)
     if asked is None:

@@ -27,7 +27,6 @@ from simqueue.simulation import RunOptions, Simulation
 from simqueue.simulation.replica import NEVER_S
 from simqueue.statistics.stopping import look_ahead, precise_at
 from simqueue.statistics.warmup import Truncation, averaged_series, mser5
-from simqueue.workload.generate import generate
 
 Progress = Callable[[str, int, int], None]
 """Called with the policy's name, how many requests have left and how many there are; with several replications
@@ -72,13 +71,15 @@ def replicate(scenario: Scenario, number: int, *, check: bool, progress: Progres
     """
     refuse = scenario.unservable == "reject"
     parts = {name: build(effective(scenario, name), refuse_oversized=refuse) for name in scenario.policies}
-    traffic = generate(scenario.workload, seed=scenario.seed, replication=number, base_dir=scenario.base_dir)
+    traffic = scenario.traffic(number)
     runs = []
     for name, part in parts.items():
-        on_end = _reporter(progress, name, len(traffic.requests))
-        simulation = Simulation(traffic.requests, part.policy, part.step_time, options(scenario, check=check), on_end)
+        on_end = _reporter(progress, name, traffic.expected_requests)
+        simulation = Simulation(traffic, part.policy, part.step_time, options(scenario, check=check), on_end)
         runs.append(PolicyRun(name, number, simulation.run()))
-    return Replication(number, tuple(runs), tuple(traffic.requests), traffic.notes)
+    # what is read from a file piece by piece is not kept, and what depends on the answers is not known beforehand
+    fixed = isinstance(traffic.requests, list) and not traffic.crowds
+    return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), traffic.notes)
 
 
 def all_replications(
@@ -227,8 +228,9 @@ def _until_precise(team: _Team, scenario: Scenario, wanted: PrecisionSettings) -
 
 
 def _metric(scenario: Scenario, run: PolicyRun, metric: str, warmup_s: float) -> float:
-    slo = scenario.slo.model_dump(exclude_none=True) if scenario.slo else None
-    rows = summarize(run.policy, run.replication, run.recording, slo, warmup_s)
+    rows = summarize(
+        run.policy, run.replication, run.recording, scenario.overall_slo, warmup_s, scenario.class_slos()
+    )
     value = next(row[metric] for row in rows if row["request_class"] == ALL_CLASSES)
     if not isinstance(value, int | float):
         raise InputError(

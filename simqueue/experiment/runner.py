@@ -12,7 +12,8 @@ from simqueue.experiment.load import policy_loads
 from simqueue.experiment.replications import Progress, all_replications, precision_note, warm_up
 from simqueue.results.result import Result
 from simqueue.results.steadiness import OfferedLoad
-from simqueue.scenario.load import load
+from simqueue.scenario.library import find
+from simqueue.scenario.load import from_mapping, load
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolve import resolved
 from simqueue.statistics.intervals import CONFIDENCE
@@ -37,9 +38,9 @@ def run(
     scenario : Scenario, path or mapping
         A scenario, the file it is in, or its keys as a mapping.
     overrides : sequence of str
-        ``key.path=value``, as with ``--set``; for files only.
+        ``key.path=value``, as with ``--set``.
     seed : int, optional
-        Takes the place of the scenario's own; for files only.
+        Takes the place of the scenario's own.
     progress : callable, optional
         See `Progress`.
     check : bool, optional
@@ -70,7 +71,8 @@ def run(
         __version__,
         chosen.seed,
         [run for name in chosen.policies for one in made for run in one.runs if run.policy == name],
-        slo=chosen.slo.model_dump(exclude_none=True) if chosen.slo else None,
+        slo=chosen.overall_slo,
+        class_slo=chosen.class_slos(),
         warmup_s=warmup_s,
         warnings=[
             *(note for one in made for note in one.notes),
@@ -91,5 +93,5 @@ def _scenario(
     if isinstance(scenario, Scenario):
         return scenario
     if isinstance(scenario, Mapping):
-        return Scenario.model_validate(dict(scenario))
-    return load(scenario, overrides, seed)
+        return from_mapping(scenario, overrides, seed)
+    return load(find(str(scenario)), overrides, seed)

@@ -79,6 +79,7 @@ _SECTIONS: Final[tuple[tuple[tuple[str, str, Format], ...], ...]] = (
     (
         ("preemptions", "preemptions", _count),
         ("KV peak", "kv_peak_share", _share),
+        ("prefix hits", "prefix_hit_rate", _share),
         ("GPU busy", "gpu_busy_share", _share),
     ),
     (

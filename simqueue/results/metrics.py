@@ -40,7 +40,7 @@ class Latencies:
         Time to first token, from arrival to the first token the client saw (a preemption does not take it
         back). Undefined where no token was made.
     tpot_s : array
-        Time per output token after the first: (E2EL - TTFT) / (output_tokens - 1). Undefined for outputs of
+        Time per output token after the first: (E2EL - TTFT) / (tokens - 1). Undefined for outputs of
         one token and for requests that did not finish.
     e2el_s : array
         End-to-end latency, from arrival to the end. Undefined for requests that did not finish.
@@ -56,21 +56,29 @@ class Latencies:
 
 
 def latencies(requests: Mapping[str, NDArray[Any]]) -> Latencies:
-    """Return the latencies of each request of a recording's `requests` columns."""
-    arrival_s = requests["arrival_s"]
+    """Return the latencies of each request of a recording's `requests` columns.
+
+    They count from when the request was wanted: from its arrival, or earlier if it waited at its client or is a retry.
+    """
+    arrival_s = requests.get("wanted_s", requests["arrival_s"])
     finished = has_status(requests, Status.FINISHED)
     return Latencies(
         queue_s=requests["first_scheduled_s"] - arrival_s,
         ttft_s=requests["first_token_s"] - arrival_s,
-        tpot_s=tpot_s(requests["first_token_s"], requests["finish_s"], requests["output_tokens"], finished),
+        tpot_s=tpot_s(requests["first_token_s"], requests["finish_s"], requests["tokens_emitted"], finished),
         e2el_s=np.where(finished, requests["finish_s"] - arrival_s, np.nan),
         max_itl_s=np.asarray(requests["max_itl_s"], dtype=np.float64),
     )
 
 
-def tpot_s(first_token_s: Floats, finish_s: Floats, output_tokens: Integers, finished: Mask) -> Floats:
-    """Return (finish - first token) / (output_tokens - 1) in seconds, NaN where undefined."""
-    gaps = output_tokens - 1
+def client_wait_s(requests: Mapping[str, NDArray[Any]]) -> Floats:
+    """Return how long each request waited at its client (for its turn to send, or to try again), in seconds."""
+    return np.asarray(requests["arrival_s"] - requests.get("wanted_s", requests["arrival_s"]))
+
+
+def tpot_s(first_token_s: Floats, finish_s: Floats, tokens: Integers, finished: Mask) -> Floats:
+    """Return (finish - first token) / (tokens - 1) in seconds, NaN where undefined."""
+    gaps = tokens - 1
     tpot = np.full(len(gaps), np.nan)
     np.divide(finish_s - first_token_s, gaps, out=tpot, where=finished & (gaps > 0))
     return tpot

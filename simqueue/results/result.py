@@ -45,6 +45,8 @@ class Result:
         In the order in which policies are to be shown.
     slo : mapping, optional
         Upper bounds in milliseconds, any of ttft_ms, tpot_ms, e2el_ms.
+    class_slo : mapping, optional
+        The same for classes of requests that have their own.
     warmup_s : float
         Requests that arrive before it are left out of latency statistics, throughputs and goodput.
     warnings : iterable of str
@@ -68,6 +70,7 @@ class Result:
         runs: Sequence[PolicyRun],
         *,
         slo: Mapping[str, float] | None = None,
+        class_slo: Mapping[str, Mapping[str, float]] | None = None,
         warmup_s: float = 0.0,
         warnings: Iterable[str] = (),
         offered: Mapping[str, OfferedLoad] | None = None,
@@ -79,6 +82,7 @@ class Result:
         self.seed = seed
         self.runs = tuple(runs)
         self.slo: dict[str, float] = dict(slo or {})
+        self.class_slo = dict(class_slo or {})
         self.warmup_s = warmup_s
         self.confidence = confidence
         self._own_warnings = tuple(warnings)
@@ -152,7 +156,7 @@ class Result:
     def _rows(self, warmup_s: float) -> tuple[Row, ...]:
         made: list[Row] = []
         for run in self.runs:
-            rows = summarize(run.policy, run.replication, run.recording, self.slo, warmup_s)
+            rows = summarize(run.policy, run.replication, run.recording, self.slo, warmup_s, self.class_slo)
             made += judged(rows, run.recording, self._offered.get(run.policy, OfferedLoad()), warmup_s)
         return tuple(made)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simqueue.errors import InputError
 from simqueue.request import Status
@@ -36,6 +37,7 @@ SUMMARY_TYPES: Final[dict[str, str]] = {
     "timed_out": "int64",
     "unfinished": "int64",
     "timed_out_share": "float64",
+    "retries": "int64",
     "warmup_excluded": "int64",
     "measured_requests": "int64",
     "measured_duration_s": "float64",
@@ -44,6 +46,7 @@ SUMMARY_TYPES: Final[dict[str, str]] = {
     "total_token_throughput": "float64",
     "request_goodput": "float64",
     "mean_queue_ms": "float64",
+    "mean_client_wait_ms": "float64",
     **{f"{s}_{m}_ms": "float64" for m in ("ttft", "tpot", "itl", "e2el") for s in _STATISTICS},
     "max_itl_ms": "float64",
     "itl_count": "Int64",
@@ -51,6 +54,9 @@ SUMMARY_TYPES: Final[dict[str, str]] = {
     "max_concurrent_requests": "Int64",
     "mean_batch": "float64",
     "kv_peak_share": "float64",
+    "prefix_queried_tokens": "Int64",
+    "prefix_hit_rate": "float64",
+    "self_hit_tokens": "Int64",
     "preemptions": "int64",
     "recomputed_tokens": "int64",
     "gpu_busy_share": "float64",
@@ -82,6 +88,7 @@ def summarize(
     recording: Recording,
     slo: Mapping[str, float] | None = None,
     warmup_s: float = 0.0,
+    class_slo: Mapping[str, Mapping[str, float]] | None = None,
 ) -> list[Row]:
     """Return the summary rows of one run: the policy's, then one a request class where there are any.
 
@@ -96,6 +103,9 @@ def summarize(
         Requests that arrive before this time are left out of latency statistics, throughputs and goodput.
         Counts of requests, preemptions and everything about the machine are of the whole run, and so is ITL,
         whose gaps are recorded by value and not by request.
+    class_slo : mapping, optional
+        Upper bounds of classes that have their own; others keep to `slo`. A request without any bound is good when
+        it finishes.
 
     Returns
     -------
@@ -108,27 +118,57 @@ def summarize(
     InputError
         If `slo` names something else.
     """
-    check_slo(slo)
+    for bounds in (slo, *(class_slo or {}).values()):
+        check_slo(bounds)
     requests = recording.requests
     found = metrics.latencies(requests)
     everyone = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
     measured = requests["arrival_s"] >= warmup_s
-    classes = list(dict.fromkeys(requests["request_class"]))
-    members = [(ALL_CLASSES, everyone)]
-    if classes not in ([], [None]):
-        members += [(name, np.asarray(requests["request_class"] == name, dtype=np.bool_)) for name in classes]
+    members = [(ALL_CLASSES, everyone), *_classes(requests["request_class"])]
+    good = _good(requests["request_class"], found, slo, class_slo)
     run, window = _span(recording, everyone), _span(recording, measured)
     rows: list[Row] = []
     for name, inside in members:
         row: Row = {"policy": policy, "replication": replication, "request_class": name, "replications": 1}
         row |= _counts(recording, inside) | _latencies(recording, found, inside & measured)
-        row |= _rates(recording, found, inside & measured, window, slo)
+        row |= _rates(recording, inside & measured, window, good)
         row["duration_s"] = run.duration_s if run else None
         row["warmup_excluded"] = int(np.sum(inside & ~measured))
         # Steps and gaps are shared by all classes, so only the row of all requests can tell of them.
         row |= _machine(recording, run) if name == ALL_CLASSES else {}
         rows.append({column: row.get(column) for column in SUMMARY_TYPES})
     return rows
+
+
+def _classes(labels: NDArray[Any]) -> list[tuple[str | None, Mask]]:
+    """Return who belongs to each class, in order of appearance; ``chat/gold`` belongs to ``chat`` too."""
+    names = list(dict.fromkeys(labels))
+    if names in ([], [None]):
+        return []
+    whole = dict.fromkeys(name.partition("/")[0] for name in names if name is not None and "/" in name)
+    listed = [*(name for name in whole if name not in names), *names]
+    groups = {name: [other for other in names if _within(other, name)] for name in listed}
+    return [(name, np.isin(labels.astype(object), groups[name]) if name else labels == None) for name in listed]  # noqa: E711  (elementwise)
+
+
+def _within(label: str | None, name: str | None) -> bool:
+    return label == name or (label is not None and name is not None and label.startswith(f"{name}/"))
+
+
+def _good(
+    labels: NDArray[Any],
+    found: Latencies,
+    slo: Mapping[str, float] | None,
+    class_slo: Mapping[str, Mapping[str, float]] | None,
+) -> Mask | None:
+    """Return which requests meet the limits of their class, or None if there are no limits at all."""
+    if not slo and not class_slo:
+        return None
+    good = metrics.meets_slo(found, slo or {})
+    for name, bounds in (class_slo or {}).items():
+        mine = np.asarray(labels == name, dtype=np.bool_)
+        good = np.where(mine, metrics.meets_slo(found, bounds), good)
+    return good
 
 
 def check_slo(slo: Mapping[str, float] | None) -> None:
@@ -160,6 +200,7 @@ def _counts(recording: Recording, inside: Mask) -> Row:
         "timed_out": by_status[Status.TIMED_OUT],
         "unfinished": by_status[Status.UNFINISHED],
         "timed_out_share": metrics.share(by_status[Status.TIMED_OUT], n),
+        "retries": int(np.sum(requests["attempt"][inside] > 0)) if "attempt" in requests else 0,
         "preemptions": int(np.sum(requests["preemptions"][inside])),
         "recomputed_tokens": int(np.sum(requests["recomputed_tokens"][inside])),
     }
@@ -172,6 +213,7 @@ def _latencies(recording: Recording, found: Latencies, measured: Mask) -> Row:
         "measured_requests": int(np.sum(done)),
         "tpot_excluded": int(np.sum(done & one_token)),
         "mean_queue_ms": metrics.mean(1000 * found.queue_s[done]),
+        "mean_client_wait_ms": metrics.mean(1000 * metrics.client_wait_s(recording.requests)[done]),
     }
     row |= _four("ttft", 1000 * found.ttft_s[done])
     row |= _four("tpot", 1000 * found.tpot_s[done & ~one_token])
@@ -188,23 +230,21 @@ def _four(metric: str, sample_ms: Floats | Pooled) -> Row:
 
 def _rates(
     recording: Recording,
-    found: Latencies,
     measured: Mask,
     window: _Span | None,
-    slo: Mapping[str, float] | None,
+    good: Mask | None,
 ) -> Row:
     requests = recording.requests
     done = measured & metrics.has_status(requests, Status.FINISHED)
     time_s = window.duration_s if window else 0.0
     output = int(np.sum(requests["output_tokens"][done]))
     prompt = int(np.sum(requests["prompt_tokens"][done]))
-    good = int(np.sum(done & metrics.meets_slo(found, slo))) if slo else None
     return {
         "measured_duration_s": window.duration_s if window else None,
         "request_throughput": metrics.share(int(np.sum(done)), time_s),
         "output_throughput": metrics.share(output, time_s),
         "total_token_throughput": metrics.share(prompt + output, time_s),
-        "request_goodput": None if good is None else metrics.share(good, time_s),
+        "request_goodput": None if good is None else metrics.share(int(np.sum(done & good)), time_s),
     }
 
 
@@ -212,13 +252,16 @@ def _machine(recording: Recording, run: _Span | None) -> Row:
     gaps = Pooled.of(1000 * recording.itl_s, recording.itl_count)
     steps = recording.steps
     busy_s = _busy(recording, run)
-    slots = recording.slot_steps
+    slots, prefix = recording.slot_steps, recording.prefix
     return _four("itl", gaps) | {
         "max_itl_ms": gaps.maximum,
         "itl_count": gaps.count,
         "max_concurrent_requests": recording.max_concurrent,
         "mean_batch": metrics.time_average(steps["decode_seqs"] + steps["prefill_seqs"], busy_s),
         "kv_peak_share": metrics.share(recording.blocks_peak, recording.blocks_total),
+        "prefix_queried_tokens": None if prefix is None else prefix.queried_tokens,
+        "prefix_hit_rate": None if prefix is None else metrics.share(prefix.hit_tokens, prefix.queried_tokens),
+        "self_hit_tokens": None if prefix is None else prefix.self_hit_tokens,
         "gpu_busy_share": metrics.share(float(np.sum(busy_s)), run.duration_s) if run else None,
         "idle_slot_share": None if slots is None else metrics.share(recording.idle_slot_steps or 0, slots),
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from simqueue.results.metrics import latencies
+from simqueue.results.metrics import client_wait_s, latencies
 from simqueue.results.summary import SUMMARY_TYPES
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ STEP_TYPES: dict[str, str] = {
 def requests_table(recording: Recording, policy: str, replication: int) -> pd.DataFrame:
     """Return one row a request, in order of arrival, with the columns and types of `REQUEST_TYPES`.
 
-    Where any request has a class, a column `request_class` follows at the end. Missing values are NaN in
+    Where any request has a class, a column `request_class` follows at the end; where they say anything,
+    so do client_wait_ms, attempt, session and client. Missing values are NaN in
     float columns and ``pd.NA`` elsewhere. docs/reference/metrics.md defines every column.
     """
     columns: dict[str, Any] = dict(recording.requests)
@@ -70,8 +71,22 @@ def requests_table(recording: Recording, policy: str, replication: int) -> pd.Da
     replica = np.asarray(columns["replica"], dtype=np.int64)
     columns["replica"] = pd.arrays.IntegerArray(replica, replica < 0)
     has_classes = any(name is not None for name in columns["request_class"])
-    types = REQUEST_TYPES | ({"request_class": "string"} if has_classes else {})
+    types = REQUEST_TYPES | ({"request_class": "string"} if has_classes else {}) | _client_columns(columns)
     return _frame(columns, types, policy, replication)
+
+
+def _client_columns(columns: dict[str, Any]) -> dict[str, str]:
+    """Return the types of the columns about clients that say anything, and complete `columns` with them."""
+    types: dict[str, str] = {}
+    columns["client_wait_ms"] = 1000 * client_wait_s(columns)
+    if columns["client_wait_ms"].any():
+        types["client_wait_ms"] = "float64"
+    if "attempt" in columns and columns["attempt"].any():
+        types["attempt"] = "int64"
+    for name in ("session", "client"):
+        if any(value is not None for value in columns.get(name, ())):
+            types[name] = "string"
+    return types
 
 
 def steps_table(recording: Recording, policy: str, replication: int) -> pd.DataFrame:

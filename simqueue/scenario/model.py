@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
+from simqueue.errors import InputError
 from simqueue.hardware import GpuChoice, ModelChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.scenario.policies import PolicyEntry, PolicySettings
@@ -16,7 +17,11 @@ from simqueue.scenario.problems import located
 from simqueue.scenario.yamlfile import KeyPath
 from simqueue.settings import Settings, nearest
 from simqueue.steptime import StepTimeSettings
+from simqueue.traffic import Traffic
+from simqueue.workload.dressing import class_label
+from simqueue.workload.generate import generate, generate_all
 from simqueue.workload.settings import WorkloadSettings
+from simqueue.workload.slo import SloSettings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -27,16 +32,6 @@ PRECISION_METRICS = (
 """Columns of the summary that replications may be made precise for."""
 _POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 Found = tuple[KeyPath, str, Any]
-
-
-class SloSettings(Settings):
-    """Limits a request must keep to count as goodput; those left out do not count."""
-
-    ttft_ms: float | None = Field(None, gt=0, description="time to first token", json_schema_extra={"unit": "ms"})
-    tpot_ms: float | None = Field(
-        None, gt=0, description="time per output token after the first", json_schema_extra={"unit": "ms"}
-    )
-    e2el_ms: float | None = Field(None, gt=0, description="end-to-end latency", json_schema_extra={"unit": "ms"})
 
 
 Warmup = Annotated[float, Field(ge=0)]
@@ -73,7 +68,12 @@ class Scenario(Settings):
     kv_cache: KVCacheSettings = Field(
         default_factory=KVCacheSettings, description="where context lives and how much of it there is"
     )
-    workload: WorkloadSettings = Field(description="where requests come from")
+    workload: WorkloadSettings | None = Field(None, description="where requests come from; or give workloads")
+    workloads: dict[str, WorkloadSettings] | None = Field(
+        None,
+        min_length=1,
+        description="name -> workload: several at once, each with a row of its own in the summary",
+    )
     policies: dict[str, PolicyEntry] = Field(
         min_length=1, description="name -> policy; every policy sees the same traffic"
     )
@@ -156,6 +156,32 @@ class Scenario(Settings):
         placed._source = "given" if file_name is None else "file"
         return placed
 
+    def traffic(self, replication: int = 0) -> Traffic:
+        """Return the requests of one replication: those of the workload, or of all workloads together."""
+        if self.workloads is not None:
+            return generate_all(self.workloads, seed=self.seed, replication=replication, base_dir=self.base_dir)
+        if self.workload is None:
+            raise InputError("workload: this key is missing")
+        return generate(self.workload, seed=self.seed, replication=replication, base_dir=self.base_dir)
+
+    def class_slos(self) -> dict[str, dict[str, float]]:
+        """Return the limits of each class of requests that has its own, by its name in tables."""
+        found: dict[str, dict[str, float]] = {}
+        alone = {} if self.workload is None else {None: self.workload}
+        for name, workload in (self.workloads or alone).items():
+            own = workload.slo or self.slo
+            labels = {name: own, **{class_label(name, c): kind.slo or own for c, kind in (workload.classes or {}).items()}}
+            given = {label: slo for label, slo in labels.items() if label is not None and slo is not None}
+            found |= {label: slo.model_dump(exclude_none=True) for label, slo in given.items()}
+        return found
+
+    @property
+    def overall_slo(self) -> dict[str, float] | None:
+        """The limits of requests whose class has none of its own."""
+        own = self.workload.slo if self.workload is not None else None
+        chosen = own or self.slo
+        return chosen.model_dump(exclude_none=True) if chosen is not None else None
+
     def policy(self, name: str) -> PolicySettings:
         """Return one entry of `policies`."""
         found: PolicySettings = self.policies[name]
@@ -184,7 +210,7 @@ class Scenario(Settings):
     def _consistent(self) -> Self:
         found = list(
             dict.fromkeys(
-                [*self._bad_names(), *self._bad_times(), *self._bad_replications(), *self._missing_hardware()]
+                [*self._bad_names(), *self._bad_times(), *self._bad_workloads(), *self._bad_replications(), *self._missing_hardware()]
             )
         )
         if found:
@@ -201,6 +227,16 @@ class Scenario(Settings):
                     "the name of a policy must be letters, digits, '_' and '-', starting with a letter or digit",
                     None,
                 )
+
+    def _bad_workloads(self) -> Iterator[Found]:
+        if self.workload is None and self.workloads is None:
+            yield ("workload",), "this key is missing; give it, or workloads", None
+        elif self.workload is not None and self.workloads is not None:
+            yield ("workloads",), "goes without workload: give one of the two", None
+        for name in self.workloads or {}:
+            if not _POLICY_NAME.fullmatch(name):
+                text = "the name of a workload must be letters, digits, '_' and '-', starting with a letter or digit"
+                yield ("workloads", name), text, None
 
     def _bad_times(self) -> Iterator[Found]:
         if self.horizon_s is not None and self.warmup_s != "auto" and self.warmup_s >= self.horizon_s:

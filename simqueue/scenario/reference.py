@@ -115,6 +115,9 @@ class _Page:
         if "enum" in branch:
             return ", ".join(f"`{name}`" for name in branch["enum"])
         kind = branch.get("type")
+        if "prefixItems" in branch:
+            parts = [self._shape(f"{path}.{place}", part)[0] for place, part in enumerate(branch["prefixItems"])]
+            return f"list [{', '.join(parts)}]"
         if kind == "array":
             return f"list of {self._shape(f'{path}.N', branch['items'])[0]}"
         if kind == "object":

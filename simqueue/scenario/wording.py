@@ -21,7 +21,6 @@ NO_TAG = "\0missing"
 
 _NOT_BUILT = (
     *("replicas", "router", "max_queued_requests"),
-    *("sessions", "timeout_s", "users", "workloads", "prompt", "output_stream"),
     "swap_bytes_per_s",
 )
 """Keys that people may know from the plans of this project, and that this version does not have."""

@@ -7,7 +7,7 @@ new arrivals of the same instant; timeouts come after these.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -92,7 +92,7 @@ class Clients:
         By `Request.pool`.
     """
 
-    def __init__(self, env: simpy.Environment, server: Server, rules: dict[str, Rules]) -> None:
+    def __init__(self, env: simpy.Environment, server: Server, rules: Mapping[str, Rules]) -> None:
         self._env = env
         self._server = server
         self._rules = rules
@@ -144,6 +144,10 @@ class Clients:
         """Let the people of a crowd come, each at its time."""
         self._env.process(_Asking(self._env, self, crowd).everybody())
 
+    def waiting(self) -> bool:
+        """Return whether anybody waits at its client for its turn to send."""
+        return any(gate.waiting() for gate in self._gates.values())
+
     def never_sent(self, now_s: float) -> list[Request]:
         """Return the requests that still wait at their clients when the run ends at `now_s`."""
         return [
@@ -182,7 +186,10 @@ class _Asking:
             if not self._may_ask():
                 return
             self._asked += 1
-            status = yield from self._clients.ask(moved(turn.request, env.now))
+            request = moved(turn.request, env.now)
+            if self._crowd.stream_offset:
+                request = request.with_streams_moved(self._crowd.stream_offset)
+            status = yield from self._clients.ask(request)
             if status is Status.FINISHED:
                 refused = 0
                 continue
@@ -215,6 +222,3 @@ def moved(request: Request, now_s: float) -> Request:
 def _over(request: Request, now_s: float) -> bool:
     """Whether its client's patience is over: it is not sent any more."""
     return request.gives_up_s is not None and request.gives_up_s <= now_s
-
-
-Told = Callable[[Event], None]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from simqueue.kvcache.base import KVCache
+from simqueue.kvcache import KVCache, PrefixKVCache
 from simqueue.request import Job, Status
 from simqueue.schedulers.base import Plan
 from simqueue.simulation.columns import Columns
-from simqueue.simulation.recording import Recording
+from simqueue.simulation.recording import PrefixStatistics, Recording
 from simqueue.simulation.steprows import StepRows
 from simqueue.simulation.tokens import TokenLog
 
@@ -153,6 +153,7 @@ class Recorder:
             idle_slot_steps=self._idle_slot_steps if self._counts_slots else None,
             end_s=end_s,
             warnings=tuple(warnings),
+            prefix=_prefix_statistics(kv),
         )
 
     def _inside_changes(self, now_s: float) -> None:
@@ -195,6 +196,12 @@ class Recorder:
                 request.client,
             )
         )
+
+
+def _prefix_statistics(kv: KVCache) -> PrefixStatistics | None:
+    if not isinstance(kv, PrefixKVCache):
+        return None
+    return PrefixStatistics(kv.queried_tokens, kv.hit_tokens, kv.self_hit_tokens)
 
 
 def _seconds(time_s: float | None) -> float:

@@ -12,6 +12,23 @@ from numpy.typing import NDArray
 Column = NDArray[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class PrefixStatistics:
+    """Tokens looked up in a prefix cache, once per request, and found.
+
+    Attributes
+    ----------
+    queried_tokens, hit_tokens : int
+        At first admissions.
+    self_hit_tokens : int
+        Found by preempted requests that came back, which mostly find their own; counted in neither of the others.
+    """
+
+    queried_tokens: int
+    hit_tokens: int
+    self_hit_tokens: int
+
+
 @dataclass(frozen=True)
 class Recording:
     """Columns of one run. Times are seconds from the start; NaN stands for 'never happened' in float columns.
@@ -39,6 +56,8 @@ class Recording:
         When the run ended: the last departure, or the horizon.
     warnings : tuple of str
         One line each, for people.
+    prefix : PrefixStatistics or None
+        What the prefix cache found; None without one.
     """
 
     requests: Mapping[str, Column]
@@ -52,3 +71,4 @@ class Recording:
     idle_slot_steps: int | None
     end_s: float
     warnings: tuple[str, ...] = ()
+    prefix: PrefixStatistics | None = None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import simpy
 from simpy.events import Event
 
+from simqueue.errors import InputError
 from simqueue.request import Job
 from simqueue.schedulers.base import Plan, Policy
 from simqueue.simulation import clock
@@ -125,6 +126,10 @@ class Replica:
         self._recorder.timed_out(job, self.env.now)
         self._told(changes=changes)
 
+    def leaving(self) -> list[Job]:
+        """Return whose clients have gone and who still run until the end of the step under way."""
+        return list(self._leaving)
+
     def _told(self, *, changes: bool) -> None:
         """React to something told to the policy; `changes`: whether it may change a repeated plan."""
         self._states.clear()
@@ -210,14 +215,12 @@ class Replica:
     def _ends(self, plan: Plan, now_s: float) -> list[float]:
         options = self._options
         n = plan.repeat if options.fast else 1
-        ticks = options.ticks_per_s
-        if ticks is None:
+        if options.ticks_per_s is None:
             ends_s = self._step_time.ends(now_s, plan.batch, n)
         else:
-            ends_s = []
-            for duration_s in self._step_time.durations(plan.batch, n):
-                now_s = round((now_s + duration_s) * ticks) / ticks
-                ends_s.append(now_s)
+            ends_s = _on_ticks(now_s, self._step_time.durations(plan.batch, n), options.ticks_per_s)
+        if ends_s[0] <= now_s:
+            raise InputError(f"step_time: a step is too short to move the clock at {now_s:g} s")
         if ends_s[-1] > options.horizon_s:
             del ends_s[max(1, bisect_right(ends_s, options.horizon_s)) :]
         return ends_s
@@ -298,3 +301,17 @@ class Replica:
             return True
         self._states.add(state)
         return False
+
+
+def _on_ticks(start_s: float, durations_s: Sequence[float], ticks_per_s: int) -> list[float]:
+    """Return the ends of steps in a row, each rounded to a whole tick."""
+    ends_s = []
+    for duration_s in durations_s:
+        end_s = round((start_s + duration_s) * ticks_per_s) / ticks_per_s
+        if end_s <= start_s:
+            raise InputError(
+                f"clock_resolution_s = {1 / ticks_per_s:g}: must be finer than the steps, one takes {duration_s:g} s"
+            )
+        ends_s.append(end_s)
+        start_s = end_s
+    return ends_s

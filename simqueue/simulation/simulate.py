@@ -10,15 +10,17 @@ from typing import Any
 import simpy
 from simpy.events import Event
 
-from simqueue.request import Job, Request
+from simqueue.request import Job, Request, Status
 from simqueue.schedulers.base import Policy
 from simqueue.simulation import clock
+from simqueue.simulation.clients import Clients, Life
 from simqueue.simulation.clock import Order
 from simqueue.simulation.invariants import verify
 from simqueue.simulation.recorder import Recorder
 from simqueue.simulation.recording import Recording
 from simqueue.simulation.replica import NEVER_S, Observer, Replica, RunOptions
 from simqueue.steptime.base import StepTime
+from simqueue.traffic import Traffic
 
 NAMED = 10
 """How many requests a warning names before it only counts."""
@@ -29,8 +31,7 @@ class Simulation:
 
     Parameters
     ----------
-    requests : iterable of Request
-        In order of arrival.
+    requests : Traffic, or iterable of Request in order of arrival
     policy : Policy
         A fresh one; it is changed by the run.
     step_time : StepTime
@@ -43,7 +44,7 @@ class Simulation:
 
     def __init__(
         self,
-        requests: Iterable[Request],
+        requests: Traffic | Iterable[Request],
         policy: Policy,
         step_time: StepTime,
         options: RunOptions,
@@ -58,7 +59,12 @@ class Simulation:
         self._done: dict[Job, Event] = {}
         self._last_event_s = 0.0
         self.replica = Replica(self.env, policy, step_time, self.recorder, options, self._finish, observer)
-        self.env.process(self._source(requests))
+        self._arrived = 0
+        traffic = requests if isinstance(requests, Traffic) else Traffic(list(requests))
+        self._clients = Clients(self.env, self, traffic.rules)
+        self.env.process(self._source(traffic.requests))
+        for crowd in traffic.crowds:
+            self._clients.start(crowd)
 
     def run(self) -> Recording:
         """Run to the horizon, or until nothing is left to do.
@@ -76,12 +82,17 @@ class Simulation:
         with _without_garbage_collection():
             if horizon_s < NEVER_S:
                 self.env.run(until=clock.at(self.env, horizon_s, Order.HORIZON))
-                end_s = horizon_s if self.recorder.inside else self._last_event_s
             else:
                 self.env.run()
-                end_s = self._last_event_s
+        somebody = self.recorder.inside or self._clients.waiting()
+        end_s = horizon_s if horizon_s < NEVER_S and somebody else self._last_event_s
+        end_s = max(end_s, self.recorder.last_end_s)
         warnings = self._stuck_warnings()
+        for job in self.replica.leaving():
+            self.recorder.timed_out(job, end_s)
         self.recorder.unfinished(end_s)
+        for request in self._clients.never_sent(end_s):
+            self.turned_away(request, Status.UNFINISHED)
         recording = self.recorder.recording(self.policy.kv, end_s, warnings)
         if self.options.check:
             verify(recording, self.policy, self.recorder)
@@ -90,29 +101,55 @@ class Simulation:
     def _source(self, requests: Iterable[Request]) -> Generator[Event, Any, None]:
         """Create each request's process at the instant of its arrival."""
         env = self.env
-        for index, request in enumerate(requests):
-            if request.arrival_s > env.now or index == 0:
+        first = True
+        for request in requests:
+            if request.arrival_s > env.now or first:
                 yield clock.at(env, request.arrival_s, Order.ARRIVAL)
-            env.process(self._request(Job(request, index)))
+                first = False
+            env.process(self.serve(request) if request.pool is None else self._clients.ask(request))
 
-    def _request(self, job: Job) -> Generator[Event, Any, None]:
-        """Live through one request's life: ask, wait, leave."""
+    def serve(self, request: Request) -> Life:
+        """Live through one request's life at the server: ask, wait, leave; return how it ended."""
         now_s = self.env.now
         self._last_event_s = now_s
-        reason = self.policy.refusal(job.request)
+        if request.gives_up_s is not None and request.gives_up_s <= now_s:
+            self.turned_away(request, Status.TIMED_OUT)
+            return Status.TIMED_OUT
+        job = Job(request, self._arrived)
+        self._arrived += 1
+        reason = self.policy.refusal(request)
         if reason is not None:
             self.recorder.rejected(job, now_s, reason)
             self._tell_end()
-            return
+            return Status.REJECTED
         self.recorder.arrived(job, now_s)
         done = Event(self.env)
         self._done[job] = done
         self.replica.submit(job)
-        yield done
+        if request.gives_up_s is not None:
+            timer = clock.at(self.env, request.gives_up_s, Order.TIMEOUT)
+            timer.callbacks.append(lambda _: self._give_up(job))
+        status: Status = yield done
+        return status
+
+    def turned_away(self, request: Request, status: Status) -> None:
+        """Record a request that ends at its client, without having been sent."""
+        self._last_event_s = self.env.now
+        self.recorder.never_sent(Job(request, self._arrived), request.arrival_s, status)
+        self._arrived += 1
+        self._tell_end()
+
+    def _give_up(self, job: Job) -> None:
+        done = self._done.pop(job, None)
+        if done is not None:
+            self._last_event_s = self.env.now
+            self.replica.cancel(job)
+            done.succeed(Status.TIMED_OUT)
+            self._tell_end()
 
     def _finish(self, job: Job) -> None:
         self._last_event_s = self.env.now
-        self._done.pop(job).succeed()
+        self._done.pop(job).succeed(Status.FINISHED)
         self._tell_end()
 
     def _tell_end(self) -> None:
@@ -125,7 +162,8 @@ class Simulation:
             return []
         names = ", ".join(job.request.request_id for job in stuck[:NAMED])
         more = f" and {len(stuck) - NAMED} more" if len(stuck) > NAMED else ""
-        return [f"{len(stuck)} requests could never run to their end and are unfinished: {names}{more}"]
+        many = "request" if len(stuck) == 1 else "requests"
+        return [f"{len(stuck)} {many} could never run to the end, left unfinished: {names}{more}"]
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Where requests come from: arrival processes, length laws, traces, and requests listed one by one."""
 
 from simqueue.workload.arrivals import AllAtOnce, ArrivalProcess, ArrivalSettings, ConstantArrivals, PoissonArrivals
-from simqueue.workload.generate import Traffic, generate
+from simqueue.workload.generate import Traffic, generate, generate_all
 from simqueue.workload.inline import RequestSettings
 from simqueue.workload.lengths import LengthLaw, LengthSettings
 from simqueue.workload.settings import WorkloadSettings
@@ -21,6 +21,7 @@ __all__ = [
     "Traffic",
     "WorkloadSettings",
     "generate",
+    "generate_all",
     "stream",
     "trace_names",
     "trace_rows",

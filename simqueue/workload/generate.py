@@ -1,53 +1,39 @@
-"""From workload settings and a seed to the requests of one replication."""
+"""From workload settings and a seed to the traffic of one replication."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from heapq import merge
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
-from typing import Protocol
 
-from simqueue.errors import InputError
 from simqueue.request import Request
+from simqueue.traffic import Crowd, RequestStream, Retry, Rules, Traffic
+from simqueue.workload.drawing import FIRST_STREAM, Draws, Lengths
+from simqueue.workload.dressing import Dresser
 from simqueue.workload.inline import listed_requests
+from simqueue.workload.scripts import sessions, system_pieces, users
 from simqueue.workload.settings import WorkloadSettings
-from simqueue.workload.streams import stream
 from simqueue.workload.traces import Luck, StreamedTrace, replay
 
+__all__ = ["Traffic", "generate", "generate_all"]
 
-class RequestStream(Protocol):
-    """Requests that can be counted, and gone through as often as one likes."""
+_STREAMS_APART = 2**56
+"""Between the token streams of one workload and those of the next: nothing is shared across workloads."""
 
-    def __len__(self) -> int: ...
-
-    def __iter__(self) -> Iterator[Request]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """The requests of one replication.
-
-    Attributes
-    ----------
-    requests : sized iterable of Request
-        In order of arrival; requests of one instant stay in the order of their source.
-    notes : tuple of str
-        What was dropped, sorted or found empty: one line each, for people.
-    dropped_rows : int
-        Trace rows left out because they had no tokens.
-    """
-
-    requests: RequestStream
-    notes: tuple[str, ...] = ()
-    dropped_rows: int = 0
+_by_arrival = attrgetter("arrival_s")
 
 
-def generate(settings: WorkloadSettings, *, seed: int, replication: int = 0, base_dir: Path) -> Traffic:
-    """Return the traffic of one replication.
+def generate(
+    settings: WorkloadSettings, *, seed: int, replication: int = 0, base_dir: Path, name: str | None = None
+) -> Traffic:
+    """Return the traffic of one replication of one workload.
 
-    The same arguments give the same requests to the last bit. Arrivals, prompt lengths and output lengths (and the
-    choice of rows when a trace is thinned) have a random stream each, so changing one leaves the others as they are.
+    The same arguments give the same requests to the last bit. Arrivals, prompt lengths and output lengths, think times,
+    classes and so on have a random stream each, so changing one leaves the others as they are.
 
     Parameters
     ----------
@@ -57,38 +43,136 @@ def generate(settings: WorkloadSettings, *, seed: int, replication: int = 0, bas
         Select the random streams; both at least 0.
     base_dir : Path
         The folder that relative paths in the settings start from.
+    name : str, optional
+        The workload's name where there are several: its requests' class, and before its ids and random streams.
 
     Raises
     ------
     InputError
         If a file is missing or wrong, or the settings cannot be met (more requests than a trace has rows).
     """
+    draws = Draws(seed, replication, "" if name is None else f"{name}.")
+    dresser = Dresser(settings, draws, name)
+    requests, notes, dropped = _open(settings, draws, base_dir)
+    crowds: tuple[Crowd, ...] = ()
+    if settings.users is not None:
+        crowds = (users(settings, draws, base_dir, dresser),)
+    elif settings.sessions is not None:
+        crowds = (sessions(settings, draws, base_dir, dresser),)
+    if not len(requests) and not any(crowd.scripts for crowd in crowds):
+        notes = (*notes, "the workload has no requests" if name is None else f"workload {name} has no requests")
+    rules = {} if dresser.pool is None else {dresser.pool: _rules(settings, draws)}
+    return Traffic(dresser.dressed(requests), notes, dropped, crowds, rules)
+
+
+def generate_all(
+    workloads: Mapping[str, WorkloadSettings], *, seed: int, replication: int = 0, base_dir: Path
+) -> Traffic:
+    """Return the traffic of several workloads together; see `generate`. Nothing is shared between them."""
+    parts = [
+        _apart(generate(settings, seed=seed, replication=replication, base_dir=base_dir, name=name), number)
+        for number, (name, settings) in enumerate(workloads.items())
+    ]
+    rules: dict[str, Rules] = {}
+    for part in parts:
+        rules |= part.rules
+    return Traffic(
+        _merged([part.requests for part in parts]),
+        tuple(note for part in parts for note in part.notes),
+        sum(part.dropped_rows for part in parts),
+        tuple(crowd for part in parts for crowd in part.crowds),
+        rules,
+    )
+
+
+def _open(settings: WorkloadSettings, draws: Draws, base_dir: Path) -> tuple[RequestStream, tuple[str, ...], int]:
+    """Return the requests with fixed times, what there is to say about them, and how many rows were dropped."""
     if settings.requests is not None:
-        traffic = Traffic(listed_requests(settings.requests))
-    elif settings.trace is not None and settings.trace.stream:
-        thin = partial(stream, seed, replication, "trace.thin")
-        read = StreamedTrace(settings.trace, base_dir, thin, settings.num_requests)
-        traffic = Traffic(read, read.notes, read.dropped_rows)
-    elif settings.trace is not None:
-        luck = Luck(stream(seed, replication, "trace.thin"), stream(seed, replication, "trace.spread"))
+        return listed_requests(settings.requests), (), 0
+    if settings.trace is not None and settings.trace.stream:
+        read = StreamedTrace(settings.trace, base_dir, partial(draws.rng, "trace.thin"), settings.num_requests)
+        return read, read.notes, read.dropped_rows
+    if settings.trace is not None:
+        luck = Luck(draws.rng("trace.thin"), draws.rng("trace.spread"))
         played = replay(settings.trace, base_dir, luck, settings.num_requests)
-        traffic = Traffic(played.requests, played.notes, played.dropped_rows)
-    else:
-        traffic = Traffic(_synthetic(settings, seed, replication, base_dir))
-    if len(traffic.requests):
-        return traffic
-    return Traffic([], (*traffic.notes, "the workload has no requests"), traffic.dropped_rows)
+        return played.requests, played.notes, played.dropped_rows
+    if settings.arrivals is not None:
+        return _synthetic(settings, draws, base_dir), (), 0
+    return [], (), 0
 
 
-def _synthetic(settings: WorkloadSettings, seed: int, replication: int, base_dir: Path) -> list[Request]:
+def _synthetic(settings: WorkloadSettings, draws: Draws, base_dir: Path) -> list[Request]:
     """Return requests with random arrivals and lengths; ids count them from 0."""
-    if settings.arrivals is None or settings.prompt_tokens is None or settings.output_tokens is None:
-        raise InputError("workload: arrivals need prompt_tokens and output_tokens")
+    if settings.arrivals is None:
+        return []
     arrival_s = settings.arrivals.resolved(base_dir).times(
-        stream(seed, replication, "arrivals"), num_requests=settings.num_requests, until_s=settings.arrivals_for_s
+        draws.rng("arrivals"), num_requests=settings.num_requests, until_s=settings.arrivals_for_s
     )
     n = len(arrival_s)
-    prompts = settings.prompt_tokens.resolved(base_dir).sample(stream(seed, replication, "prompt_tokens"), n)
-    outputs = settings.output_tokens.resolved(base_dir).sample(stream(seed, replication, "output_tokens"), n)
+    lengths = Lengths.of(settings, base_dir)
+    prompts, outputs = lengths.sample(draws.rng("prompt_tokens"), draws.rng("output_tokens"), n)
     columns = zip(arrival_s.tolist(), prompts.tolist(), outputs.tolist(), strict=True)
-    return [Request(str(i), at_s, prompt, output) for i, (at_s, prompt, output) in enumerate(columns)]
+    requests = [Request(str(i), at_s, prompt, output) for i, (at_s, prompt, output) in enumerate(columns)]
+    if settings.system_prompt is None:
+        return requests
+    pieces = system_pieces(settings, draws, n)
+    return [_behind(request, piece, FIRST_STREAM + i) for i, (request, piece) in enumerate(zip(requests, pieces, strict=True))]
+
+
+def _behind(request: Request, piece: tuple[int, int, int] | None, own_stream: int) -> Request:
+    """Return a request with a shared piece of tokens before its own."""
+    if piece is None:
+        return request
+    own = (own_stream, 0, request.prompt_tokens)
+    return replace(request, prompt_tokens=piece[2] + request.prompt_tokens, prompt=(piece, own))
+
+
+def _rules(settings: WorkloadSettings, draws: Draws) -> Rules:
+    asked = settings.retry
+    if asked is None:
+        return Rules(settings.max_concurrency)
+    retry = Retry(asked.limit, asked.backoff_s, asked.factor, asked.jitter, draws.uniform)
+    return Rules(settings.max_concurrency, retry)
+
+
+def _apart(traffic: Traffic, number: int) -> Traffic:
+    """Return the traffic of workload `number` with token streams that no other workload has."""
+    if number == 0:
+        return traffic
+    crowds = tuple(replace(crowd, stream_offset=number * _STREAMS_APART) for crowd in traffic.crowds)
+    moved = _Moved(traffic.requests, number * _STREAMS_APART)
+    requests = list(moved) if isinstance(traffic.requests, Sequence) else moved
+    return replace(traffic, requests=requests, crowds=crowds)
+
+
+class _Moved:
+    """Requests whose token streams are renumbered."""
+
+    def __init__(self, requests: RequestStream, offset: int) -> None:
+        self._requests, self._offset = requests, offset
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    def __iter__(self) -> Iterator[Request]:
+        for request in self._requests:
+            yield request.with_streams_moved(self._offset)
+
+
+def _merged(streams: Sequence[RequestStream]) -> RequestStream:
+    if all(isinstance(requests, Sequence) for requests in streams):
+        return sorted(chain.from_iterable(streams), key=_by_arrival)
+    return _Merged(streams)
+
+
+class _Merged:
+    """Several streams as one, by arrival; at one instant in the order of the workloads."""
+
+    def __init__(self, streams: Sequence[RequestStream]) -> None:
+        self._streams = streams
+
+    def __len__(self) -> int:
+        return sum(map(len, self._streams))
+
+    def __iter__(self) -> Iterator[Request]:
+        return merge(*self._streams, key=_by_arrival)

@@ -26,8 +26,20 @@ HERE = Path()
 
 def test_names() -> None:
     """The library offers the GPUs and models that scenarios may name, sorted."""
-    assert gpu_names() == ["a100-80gb", "h100-sxm", "h200-sxm"]
-    assert model_names() == ["llama-3.1-405b", "llama-3.1-70b", "llama-3.1-8b", "qwen3-8b"]
+    assert gpu_names() == sorted(
+        [
+            *("a100-40gb", "a100-80gb", "h100-sxm", "h100-pcie", "h200-sxm", "h20", "b200", "gb200", "l4", "l40s"),
+            *("a10g", "rtx-4090", "rtx-5090", "rtx-pro-6000", "mi300x", "mi355x", "tpu-v5e"),
+        ]
+    )
+    assert model_names() == sorted(
+        [
+            *("llama-3.1-405b", "llama-3.1-70b", "llama-3.1-8b", "llama-2-70b", "qwen3-8b", "qwen3-32b"),
+            *("qwen3-30b-a3b", "qwen3-235b-a22b", "qwen2.5-7b", "qwen2.5-72b", "mixtral-8x7b", "phi-4"),
+            *("mistral-7b-v0.1", "mistral-7b-v0.2", "mistral-7b-v0.3", "deepseek-v3", "deepseek-r1"),
+            *("gpt-oss-20b", "gpt-oss-120b", "gemma-3-27b"),
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,6 +48,20 @@ def test_names() -> None:
         ("h100-sxm", 81_559, 3.35e12, 989.4e12, 295),
         ("h200-sxm", 143_771, 4.8e12, 989.4e12, 206),
         ("a100-80gb", 81_920, 2.039e12, 312e12, 153),
+        ("a100-40gb", 40_960, 1.555e12, 312e12, 201),
+        ("h100-pcie", 81_559, 2.0e12, 756.5e12, 378),
+        ("h20", 97_871, 4.0e12, 148e12, 37),
+        ("b200", 183_359, 8.0e12, 2250e12, 281),
+        ("gb200", 189_471, 8.0e12, 2500e12, 312),
+        ("l4", 23_034, 0.3e12, 121e12, 403),
+        ("l40s", 46_068, 0.864e12, 362.05e12, 419),
+        ("a10g", 23_028, 0.6e12, 70e12, 117),
+        ("rtx-4090", 24_564, 1.008e12, 165.2e12, 164),
+        ("rtx-5090", 32_607, 1.792e12, 209.5e12, 117),
+        ("rtx-pro-6000", 97_887, 1.597e12, 468e12, 293),
+        ("mi300x", 196_592, 5.3e12, 1307.4e12, 247),
+        ("mi355x", 294_896, 8.0e12, 2516e12, 314),
+        ("tpu-v5e", 16_384, 0.819e12, 197e12, 241),
     ],
 )
 def test_gpu_values(name: str, memory_mib: int, bandwidth: float, flops: float, ridge: int) -> None:
@@ -43,6 +69,23 @@ def test_gpu_values(name: str, memory_mib: int, bandwidth: float, flops: float, 
     gpu = load_gpu(name, HERE)
     assert (gpu.memory_bytes, gpu.bandwidth_bytes_per_s, gpu.flops_per_s) == (memory_mib * 2**20, bandwidth, flops)
     assert round(gpu.ridge_flops_per_byte) == ridge
+
+
+@pytest.mark.parametrize(
+    ("name", "both_directions_gb_per_s"),
+    [("a100-80gb", 600), ("h100-sxm", 900), ("b200", 1800), ("rtx-4090", 64), ("rtx-5090", 128), ("mi300x", 896)],
+)
+def test_links_count_one_direction(name: str, both_directions_gb_per_s: float) -> None:
+    """A GPU's link is half of the figure vendors print, which adds both directions."""
+    assert load_gpu(name, HERE).link_bytes_per_s == both_directions_gb_per_s / 2 * 1e9
+
+
+def test_peaks_by_format() -> None:
+    """fp8 matrices have the fp8 peak where the part has one, else they are widened and have the bf16 peak."""
+    h100, a100 = load_gpu("h100-sxm", HERE), load_gpu("a100-80gb", HERE)
+    assert (h100.flops_for(None), h100.flops_for("fp8"), h100.flops_for("fp4")) == (989.4e12, 1978.9e12, 989.4e12)
+    assert a100.flops_for("fp8") == 312e12
+    assert load_gpu("b200", HERE).flops_for("fp4") == 9000e12
 
 
 @pytest.mark.parametrize("kind", ["gpus", "models"])

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from simqueue.errors import InputError
 from simqueue.hardware import ModelSettings, load_model, model_names
-from simqueue.hardware.model import attention_pairs
+from simqueue.hardware.model import attention_pairs, window_pairs
 
 HERE = Path()
 SHAPE = {"layers": 32, "heads": 32, "kv_heads": 8, "head_dim": 128}
@@ -22,7 +22,23 @@ GEOMETRY = {**SHAPE, "hidden": 4096, "intermediate": 14336, "vocab": 128256}
         ("llama-3.1-8b", 8.030, 131_072),
         ("llama-3.1-70b", 70.55, 327_680),
         ("llama-3.1-405b", 405.85, 516_096),
+        ("llama-2-70b", 68.977, 327_680),
         ("qwen3-8b", 8.191, 147_456),
+        ("qwen3-32b", 32.76, 262_144),
+        ("qwen3-30b-a3b", 30.53, 98_304),
+        ("qwen3-235b-a22b", 235.09, 192_512),
+        ("qwen2.5-7b", 7.616, 57_344),
+        ("qwen2.5-72b", 72.71, 327_680),
+        ("mistral-7b-v0.1", 7.242, 131_072),
+        ("mistral-7b-v0.2", 7.242, 131_072),
+        ("mistral-7b-v0.3", 7.248, 131_072),
+        ("mixtral-8x7b", 46.70, 131_072),
+        ("deepseek-v3", 671.03, 70_272),
+        ("deepseek-r1", 671.03, 70_272),
+        ("gpt-oss-20b", 20.91, 49_152),
+        ("gpt-oss-120b", 116.83, 73_728),
+        ("gemma-3-27b", 27.01, 507_904),
+        ("phi-4", 14.66, 204_800),
     ],
 )
 def test_published_totals(name: str, billions: float, kv_bytes_per_token: int) -> None:
@@ -30,6 +46,81 @@ def test_published_totals(name: str, billions: float, kv_bytes_per_token: int) -
     model = load_model(name, HERE)
     assert model.parameters / 1e9 == pytest.approx(billions, abs=0.005 if billions > 10 else 0.0005)
     assert model.kv_bytes_per_token == kv_bytes_per_token
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [
+        ("qwen3-30b-a3b", 3.35),
+        ("qwen3-235b-a22b", 22.19),
+        ("mixtral-8x7b", 12.88),
+        ("deepseek-v3", 37.55),
+        ("gpt-oss-20b", 4.19),
+        ("gpt-oss-120b", 5.71),
+        ("llama-3.1-8b", 8.03),
+    ],
+)
+def test_published_active_parameters(name: str, billions: float) -> None:
+    """Parameters on one token's way equal the published active totals, embeddings included."""
+    assert load_model(name, HERE).active_parameters / 1e9 == pytest.approx(billions, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("name", "growing", "window_mib"),
+    [
+        ("mistral-7b-v0.1", 0, 512),
+        ("gpt-oss-20b", 24_576, 3),
+        ("gpt-oss-120b", 36_864, 4.5),
+        ("gemma-3-27b", 81_920, 416),
+        ("llama-3.1-8b", 131_072, 0),
+    ],
+)
+def test_windows_split_kv_into_a_growing_part_and_a_cap(name: str, growing: int, window_mib: float) -> None:
+    """Beyond the window a token adds the KV of layers without one; those with one hold a fixed size a request."""
+    model = load_model(name, HERE)
+    assert model.growing_kv_bytes_per_token == growing
+    assert model.window_kv_bytes == window_mib * 2**20
+
+
+@pytest.mark.parametrize(
+    ("name", "gib", "abs_gib"), [("gpt-oss-20b", 12.8, 0.05), ("gpt-oss-120b", 60.8, 0.2), ("deepseek-v3", 626.7, 1.0)]
+)
+def test_quantised_checkpoints_have_their_published_size(name: str, gib: float, abs_gib: float) -> None:
+    """MXFP4 experts beside bf16, and fp8 matrices beside bf16 embeddings and head, give the checkpoints' sizes."""
+    assert load_model(name, HERE).weight_bytes / 2**30 == pytest.approx(gib, abs=abs_gib)
+
+
+def test_precision_leaves_embeddings_and_head() -> None:
+    """In fp8 the 70B model's layers take a byte a parameter, its embeddings and head two; fp8 KV takes half."""
+    table, layers = 128256 * 8192, 70_553_706_496 - 2 * 128256 * 8192
+    fp8 = load_model("llama-3.1-70b", HERE).with_precision(weights="fp8", kv="fp8")
+    assert fp8.weight_bytes == layers + 4 * table
+    assert fp8.read_bytes == layers + 2 * table
+    assert fp8.kv_bytes_per_token == 327_680 / 2
+    fp4 = load_model("llama-3.1-70b", HERE).with_precision(weights="fp4")
+    assert fp4.weight_bytes == layers * 17 / 32 + 4 * table
+    assert load_model("llama-3.1-70b", HERE).with_precision() == load_model("llama-3.1-70b", HERE)
+
+
+def test_the_latent_of_mla_is_replicated() -> None:
+    """DeepSeek-V3 keeps 61 x (512 + 64) numbers of 2 bytes a token, on each GPU whatever their number."""
+    model = load_model("deepseek-v3", HERE)
+    assert [model.kv_bytes_per_token_per_gpu(n) for n in (1, 8, 16)] == [61 * 576 * 2] * 3
+
+
+@pytest.mark.parametrize(("tokens", "distinct"), [(1, 8.0), (32, 111.77), (10_000, 128.0)])
+def test_expected_distinct_experts(tokens: int, distinct: float) -> None:
+    """Of 128 experts with 8 active, one token reaches 8, 32 tokens 111.8, many all: 128 (1 - 0.9375^n)."""
+    experts = load_model("qwen3-30b-a3b", HERE).experts
+    assert experts is not None
+    assert experts.distinct(tokens) == pytest.approx(distinct, abs=0.005)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 60), st.integers(1, 60), st.integers(1, 80))
+def test_window_pairs_are_counted_one_by_one(past: int, new: int, window: int) -> None:
+    """The closed form with a window equals counting what each new token attends to, at most the window."""
+    assert window_pairs(past, new, window) == sum(min(window, past + i + 1) for i in range(new))
 
 
 def test_llama_8b_to_the_byte() -> None:
@@ -131,7 +222,8 @@ def test_uneven_tensor_parallel_is_refused(tensor_parallel: int) -> None:
 def test_models_state_their_longest_sequence() -> None:
     """Library models carry the positions they were made for."""
     longest = {name: load_model(name, HERE).max_position for name in model_names()}
-    assert longest == {
+    assert all(longest.values())
+    assert {name: longest[name] for name in ("llama-3.1-405b", "llama-3.1-70b", "llama-3.1-8b", "qwen3-8b")} == {
         "llama-3.1-405b": 131_072,
         "llama-3.1-70b": 131_072,
         "llama-3.1-8b": 131_072,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from simqueue.request import Job
 from simqueue.schedulers.static import StaticSettings
 from simqueue.steptime import LinearStepTime
 
-from .playing import play, rows, seen
+from .playing import make_policy, play, requests_of, rows, seen
 
 ASKED = [(0.0, 4, 3), (0.0, 2, 1), (0.5, 1, 2)]
 """a and b make the first wave, c, which comes under way, the second."""
@@ -92,7 +93,7 @@ def test_fixed_wave_without_a_timeout_may_never_start() -> None:
     """Nothing ever fills the wave: the run ends, the request is unfinished and named."""
     recording = play("static", {"max_num_seqs": 2, "batch": "fixed"}, [(0.0, 1, 1)])
     assert seen(recording, "status", "finish_s") == {"a": ("unfinished", None)}
-    assert recording.warnings == ("1 requests could never run to their end and are unfinished: a",)
+    assert recording.warnings == ("1 request could never run to the end, left unfinished: a",)
 
 
 def test_wave_is_no_larger_than_its_padded_reservation() -> None:
@@ -105,6 +106,16 @@ def test_wave_is_no_larger_than_its_padded_reservation() -> None:
         (2.0, 10, 2, 0),
     ]
     assert seen(recording) == {"a": (1.0, 1.0), "b": (2.0, 6.0), "c": (2.0, 6.0)}
+
+
+def test_those_who_end_together_leave_in_order_of_admission() -> None:
+    """Seats are given back in list order, so who ends in one step is listed as admitted."""
+    policy = make_policy("static", {"release": "own_end"})
+    jobs = [Job(request, index) for index, request in enumerate(requests_of([(0.0, 1, 2), (0.0, 1, 3), (0.0, 1, 2)]))]
+    for job in jobs:
+        policy.add(job)
+    policy.commit(policy.plan(0.0))
+    assert policy.plan(1.0).finishing == [jobs[0], jobs[2]]
 
 
 def test_keys_that_contradict_each_other_are_refused() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from simqueue.errors import RunError
+import simqueue
+from simqueue.errors import InputError, RunError
 from simqueue.request import Request
 from simqueue.schedulers import Chunked
 from simqueue.schedulers.base import Plan
@@ -174,7 +175,7 @@ def test_circle_ends_the_run_with_everybody_named() -> None:
     keys = {"max_num_seqs": 2, "max_num_batched_tokens": 8, "chunk_tokens": 1}
     recording = play("chunked", keys, [(0.0, 4, 1), (0.0, 4, 1)], blocks=2, block_size=1, reject=False)
     assert seen(recording, "status", "tokens_emitted") == {"a": ("unfinished", 0), "b": ("unfinished", 0)}
-    assert recording.warnings == ("2 requests could never run to their end and are unfinished: a, b",)
+    assert recording.warnings == ("2 requests could never run to the end, left unfinished: a, b",)
 
 
 @pytest.mark.parametrize("arrival_s", [0.5, 1.0, 2.5, 3.5, 4.0, 77.0])
@@ -197,3 +198,16 @@ def test_policy_is_checked_after_every_commit() -> None:
 
     with pytest.raises(RunError, match=r"KV cache: 999 free \+ 0 held blocks differ from the pool's 1000"):
         simulate(make_policy(Leaking), [(0.0, 1, 2)])
+
+
+def test_a_clock_coarser_than_the_steps_is_refused() -> None:
+    """A resolution that would round a step to nothing ends in one line that names both numbers."""
+    scenario = {
+        "step_time": {"kind": "constant", "seconds": 0.01},
+        "kv_cache": {"blocks": 10},
+        "clock_resolution_s": 1.0,
+        "workload": {"requests": [{"arrival_s": 0, "prompt_tokens": 1, "output_tokens": 2}]},
+        "policies": {"chunked": {"scheduler": "chunked"}},
+    }
+    with pytest.raises(InputError, match=r"clock_resolution_s = 1: must be finer than the steps, one takes 0\.01 s"):
+        simqueue.run(scenario)

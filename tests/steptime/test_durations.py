@@ -18,6 +18,7 @@ from simqueue.steptime import (
     StepTime,
     build,
 )
+from simqueue.steptime.work import Work
 
 H100 = load_gpu("h100-sxm", Path())
 # Weights and KV that are no whole numbers of bytes a GPU: every operation rounds.
@@ -30,7 +31,18 @@ MODELS: list[StepTime] = [
     build(RooflineSettings(mfu=0.01), load_model("qwen3-8b", Path()), H100, 2),
     build(RooflineSettings(bandwidth_share=0.37), load_model("llama-3.1-70b", Path()), H100, 16),
     build(RooflineSettings(bandwidth_share=0.9, mfu=0.03), ODD, H100, 7),
-    RooflineStepTime(1.1e10 / 3, 1e5 / 3, 1.4e10 / 3, 1e9 / 3, 5e5 / 3, 2.9e12 / 3, 1e18),  # memory decides
+    RooflineStepTime(Work(1.1e10 / 3, 1.4e10 / 3, 1e9 / 3, 1e5 / 3, 5e5 / 3), 2.9e12 / 3, 1e18, 1e18),  # memory decides
+]
+CALIBRATED: list[StepTime] = [
+    build(RooflineSettings(preset=preset), load_model(model, Path()), load_gpu(gpu, Path()), tensor_parallel)
+    for preset, gpu, model, tensor_parallel in [
+        ("vllm-h100", "h100-sxm", "llama-3.1-70b", 4),
+        ("vllm-h100-kernels", "h100-sxm", "qwen3-30b-a3b", 2),
+        ("vllm-rtx-4090", "rtx-4090", "llama-3.1-8b", 1),
+        ("vllm-2023-a100", "a100-80gb", "llama-2-70b", 8),
+        ("vllm-h200", "h200-sxm", "gpt-oss-20b", 1),
+        ("vllm-h200", "h200-sxm", "deepseek-v3", 8),
+    ]
 ]
 
 PIECES = st.lists(st.tuples(st.integers(0, 100_000), st.integers(1, 8192)), max_size=4).map(tuple)
@@ -47,7 +59,7 @@ def batches(draw: st.DrawFn) -> Batch:
     return Batch(decode_seqs, decode_seqs * drafts, context, prefill, rows)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", MODELS + CALIBRATED)
 @settings(deadline=None, max_examples=200)
 @given(batch=batches(), n=st.one_of(st.integers(0, 64), st.integers(65, 300)), start_s=st.floats(0, 1e6))
 def test_durations_are_bit_identical_to_single_steps(model: StepTime, batch: Batch, n: int, start_s: float) -> None:
@@ -86,6 +98,27 @@ def test_more_work_never_takes_less_time(model: StepTime, batch: Batch) -> None:
     ]
     seconds = model.seconds(batch)
     assert all(model.seconds(other) >= seconds for other in larger)
+    assert 0 < seconds < float("inf")
+
+
+@pytest.mark.parametrize("model", CALIBRATED)
+@settings(deadline=None)
+@given(decode_seqs=st.integers(0, 500), context=st.integers(1, 100_000), prefill=PIECES, drafts=st.integers(1, 3))
+def test_more_work_of_the_same_kind_never_takes_less_time(
+    model: StepTime, decode_seqs: int, context: int, prefill: tuple[tuple[int, int], ...], drafts: int
+) -> None:
+    """Calibrated steps grow with decodes of the same mean context, with context, with prompts and with chunks."""
+
+    def step(seqs: int, tokens: int, pieces: tuple[tuple[int, int], ...]) -> float:
+        return model.seconds(Batch(seqs, seqs * drafts, tokens, pieces, seqs + len(pieces)))
+
+    tokens = decode_seqs * context
+    seconds = step(decode_seqs, tokens, prefill)
+    assert step(decode_seqs + 1, tokens + context, prefill) >= seconds * (1 - 1e-12)
+    assert step(decode_seqs, tokens + decode_seqs, prefill) >= seconds * (1 - 1e-12)
+    assert step(decode_seqs, tokens, (*prefill, (7, 1))) >= seconds * (1 - 1e-12)
+    for i, (past, new) in enumerate(prefill):
+        assert step(decode_seqs, tokens, (*prefill[:i], (past, new + 1), *prefill[i + 1 :])) >= seconds * (1 - 1e-12)
     assert 0 < seconds < float("inf")
 
 

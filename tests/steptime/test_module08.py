@@ -141,7 +141,7 @@ def test_b3_ridge() -> None:
 
 def test_b4_b5_prefill_beside_decodes(b: RooflineStepTime) -> None:
     """B4, B5: 35 us a token; 2048 prompt tokens beside 32 decodes lift a step from 4.2 to 73 ms, 17 times."""
-    token_s = b.linear_flops_per_token / b.flops_per_s
+    token_s = b.work.linear_flops_per_token / b.flops_per_s
     assert agrees(35, 1e6 * token_s, 3)
     alone_s = b.terms(Batch()).memory_s
     mixed = b.terms(Batch(32, 32, 0, ((0, 2048),), 33))
@@ -154,7 +154,7 @@ def test_b4_b5_prefill_beside_decodes(b: RooflineStepTime) -> None:
 
 def test_b6_b7_sweet_spot(b: RooflineStepTime) -> None:
     """B6, B7: a chunk of 120 does not lengthen the step; 2048 tokens take 18 steps and not 17, 75 ms and not 71."""
-    memory_s, token_s = b.terms(Batch()).memory_s, b.linear_flops_per_token / b.flops_per_s
+    memory_s, token_s = b.terms(Batch()).memory_s, b.work.linear_flops_per_token / b.flops_per_s
     sweet_spot = memory_s / token_s
     assert agrees(120, sweet_spot, -1)
     steps = ceil(2048 / 120)
@@ -169,7 +169,7 @@ def test_b6_b7_sweet_spot(b: RooflineStepTime) -> None:
 
 def test_b8_launch_overhead(b: RooflineStepTime) -> None:
     """B8: 0.2 ms of launches beside a chunk of 128 is 4.5 % of its 4.48 ms and not 5 %."""
-    chunk_s = 128 * b.linear_flops_per_token / b.flops_per_s
+    chunk_s = 128 * b.work.linear_flops_per_token / b.flops_per_s
     assert agrees(4.48, 1e3 * chunk_s, 2)
     share = 100 * 0.2e-3 / chunk_s
     assert not agrees(5, share, 0)

@@ -124,7 +124,7 @@ TRACE = {"name": "azure-2023-code"}
 @pytest.mark.parametrize(
     ("workload", "said"),
     [
-        ({}, "exactly one of arrivals, trace, requests; found: none"),
+        ({}, "exactly one of arrivals, trace, requests, users, sessions; found: none"),
         ({"trace": TRACE, "requests": [ONE]}, "found: trace and requests"),
         ({**SYNTHETIC, "trace": TRACE}, "found: arrivals and trace"),
         ({"trace": TRACE, "arrivals_for_s": 3}, "arrivals_for_s does not go with trace; cut a trace with trace.end_s"),

@@ -262,15 +262,13 @@ def _streams(request: Request) -> Iterator[int]:
 
 def _again(request: Request, number: int, pass_s: float, streams: int) -> Request:
     """Return a request of a later pass: another id, later, and with tokens of its own pass."""
-    later_s, offset = number * pass_s, number * streams
+    later_s = number * pass_s
     moments: dict[str, Any] = {name: getattr(request, name) for name in MOMENTS}
-    prompt, output = request.prompt, request.output_stream
+    changed: dict[str, Any] = {name: None if moment is None else moment + later_s for name, moment in moments.items()}
     return replace(
-        request,
+        request.with_streams_moved(number * streams),
         request_id=f"{request.request_id}@{number}",
         arrival_s=request.arrival_s + later_s,
-        prompt=None if prompt is None else tuple((stream + offset, at, n) for stream, at, n in prompt),
-        output_stream=None if output is None else output + offset,
         session=None if request.session is None else f"{request.session}@{number}",
-        **{name: moment if moment is None else moment + later_s for name, moment in moments.items()},
+        **changed,
     )

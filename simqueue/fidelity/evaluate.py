@@ -1,0 +1,120 @@
+"""Every comparison of the fidelity report: measured, ideal, calibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simqueue.calibration import Case, StepCase, predict, price
+from simqueue.fidelity.parts import part_cases, without_sequences
+from simqueue.fidelity.served import ServedRow, served_rows
+from simqueue.fidelity.steps import step_cases
+from simqueue.steptime import RooflineSettings, RooflineStepTime, load_preset
+
+Percent = NDArray[np.float64]
+
+STEP_PRESETS: Final = (
+    ("aiconfigurator", "h100-sxm", "vllm-h100-kernels"),
+    ("aiconfigurator", "h200-sxm", "vllm-h200-kernels"),
+    ("aiconfigurator", "a100-80gb", "vllm-a100-kernels"),
+    ("llmservingsim", "rtx-4090", "vllm-rtx-4090-kernels"),
+    ("llmservingsim", "rtx-pro-6000", "vllm-rtx-pro-6000-kernels"),
+    ("llmservingsim-engine", "rtx-4090", "vllm-rtx-4090"),
+    ("llmservingsim-engine", "rtx-pro-6000", "vllm-rtx-pro-6000"),
+    ("splitwise", "h100-sxm", "vllm-2023-h100"),
+    ("splitwise", "a100-80gb", "vllm-2023-a100"),
+)
+"""Source, GPU, and the preset that is put to it."""
+
+SERVED_PRESETS: Final = (
+    ("vllm", "llama-3.1-70b", "fp8", "h100-sxm", "vllm-h100"),
+    ("vllm", "llama-3.1-70b", "fp8", "h200-sxm", "vllm-h200"),
+    ("vllm", "qwen3-32b", "bf16", "h100-sxm", "vllm-h100"),
+    ("trtllm", "llama-3.1-8b", "bf16", "h100-sxm", "trtllm-h100"),
+    ("sglang", "qwen3-32b", "bf16", "h100-sxm", "sglang-h100"),
+)
+"""Engine, model, precision, GPU, and the preset that is put to it."""
+
+PART_PRESETS: Final = (("h100-sxm", "vllm-h100-kernels"), ("a100-80gb", "vllm-a100-kernels"))
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One set of measurements under the ideal roofline and under a preset; errors in percent of the measured time."""
+
+    source: str
+    gpu: str
+    preset: str
+    cases: Sequence[Case]
+    ideal: Percent
+    calibrated: Percent
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedServed:
+    """Served means: TPOT as `Compared`, TTFT under the preset beside it."""
+
+    rows: Sequence[ServedRow]
+    tpot: Compared
+    ttft: Percent
+
+
+def compare_steps(folder: Path) -> list[Compared]:
+    """Compare whole steps, source by source."""
+    every = step_cases(folder)
+    compared = []
+    for source, gpu, preset in STEP_PRESETS:
+        cases = [case for case in every if case.group == source and case.gpu.name == gpu]
+        compared.append(_compared(source, gpu, preset, cases))
+    return compared
+
+
+def compare_parts(folder: Path) -> list[Compared]:
+    """Compare parts of steps with the linear terms of the kernel presets."""
+    every = part_cases(folder)
+    compared = []
+    for gpu, preset in PART_PRESETS:
+        cases = [case for case in every if case.gpu.name == gpu]
+        values = without_sequences(load_preset(preset).coefficients)
+        calibrated = _percent(cases, predict(cases, values))
+        compared.append(Compared("vidur", gpu, preset, cases, _percent(cases, _ideal_s(cases)), calibrated))
+    return compared
+
+
+def compare_served(folder: Path) -> list[ComparedServed]:
+    """Compare means of closed-loop runs."""
+    compared = []
+    for engine, model, precision, gpu, preset in SERVED_PRESETS:
+        rows = served_rows(folder, engine, model, precision, gpu)
+        tpot = _compared(f"{engine}, {model} {precision}", gpu, preset, [row.tpot for row in rows])
+        ttft_cases = [row.ttft for row in rows]
+        ttft = _percent(ttft_cases, predict(ttft_cases, load_preset(preset).coefficients))
+        compared.append(ComparedServed(rows, tpot, ttft))
+    return compared
+
+
+def phase_of(case: Case) -> str:
+    """Return what kind of step a case is."""
+    return case.phase if isinstance(case, StepCase) else "served"
+
+
+def _compared(source: str, gpu: str, preset: str, cases: Sequence[Case]) -> Compared:
+    calibrated = _percent(cases, predict(cases, load_preset(preset).coefficients))
+    return Compared(source, gpu, preset, cases, _percent(cases, _ideal_s(cases)), calibrated)
+
+
+def _ideal_s(cases: Sequence[Case]) -> NDArray[np.float64]:
+    bandwidth_share, mfu = RooflineSettings().shares()
+    return price(
+        cases, lambda model, gpu, tp: RooflineStepTime.of(model, gpu, tp, bandwidth_share=bandwidth_share, mfu=mfu)
+    )
+
+
+def _percent(cases: Sequence[Case], predicted_s: NDArray[np.float64]) -> Percent:
+    percent: Percent = 100 * (predicted_s / np.array([case.measured_s for case in cases]) - 1)
+    return percent

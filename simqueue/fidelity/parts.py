@@ -1,0 +1,64 @@
+"""Measured parts of steps: all of the layers but attention. They fit nothing; they check the linear terms."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from simqueue.calibration import StepCase
+from simqueue.fidelity.steps import GPUS
+from simqueue.hardware import Model, ModelSettings, load_gpu, load_model
+from simqueue.steptime import Batch, Coefficients
+
+LIBRARY: Final = {"llama3-8b": "llama-3.1-8b", "llama3-70b": "llama-3.1-70b", "llama2-70b": "llama-2-70b"}
+
+
+def part_cases(folder: Path) -> list[StepCase]:
+    """Return vidur's rows: norms, projections, rope, MLP and additions of all layers, on one of the GPUs of a TP group.
+
+    Each is priced as one GPU's share of the layers: no head, no attention, no all-reduce.
+    """
+    gpus = {name: load_gpu(name, Path()) for name in GPUS.values()}
+    models = {name: load_model(library, Path()) for name, library in LIBRARY.items()} | {"llama2-7b": _llama2_7b()}
+    shares: dict[tuple[str, int], Model] = {}
+    cases = []
+    with (folder / "step_times.csv").open(encoding="utf-8", newline="") as lines:
+        for number, row in enumerate(csv.DictReader(lines), start=2):
+            if row["source"] != "vidur":
+                continue
+            tensor_parallel, tokens = int(float(row["tp"])), round(float(row["tokens_in_step"]))
+            key = (row["model"], tensor_parallel)
+            if key not in shares:
+                shares[key] = _share(models[row["model"]], tensor_parallel)
+            batch = Batch(tokens, tokens, 0, (), 0)
+            cases.append(
+                StepCase(
+                    where=f"step_times.csv, line {number}",
+                    model=shares[key],
+                    gpu=gpus[GPUS[row["gpu"]]],
+                    tensor_parallel=1,
+                    batch=batch,
+                    measured_s=float(row["measured_ms"]) / 1e3,
+                    group=f"vidur TP {tensor_parallel}",
+                )
+            )
+    return cases
+
+
+def without_sequences(values: Coefficients) -> Coefficients:
+    """Return the values without what sampling costs, which these parts do not hold."""
+    return values.model_copy(update={"seq_us": 0.0, "step_ms": 0.0})
+
+
+def _share(model: Model, tensor_parallel: int) -> Model:
+    parameters = model.layer_parameters // tensor_parallel
+    return replace(model, parameters=parameters, lookup_parameters=0, head_parameters=0)
+
+
+def _llama2_7b() -> Model:
+    shape = {"layers": 32, "heads": 32, "kv_heads": 32, "head_dim": 128}
+    return ModelSettings.model_validate(
+        {"name": "llama-2-7b", **shape, "hidden": 4096, "intermediate": 11008, "vocab": 32000}
+    ).to_model()

@@ -1,0 +1,163 @@
+"""Warm-up, stopping, comparison and overload: the rules on series whose answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simqueue.errors import InputError
+from simqueue.statistics import overload, warmup
+from simqueue.statistics.comparison import adjusted, holm, paired
+from simqueue.statistics.intervals import mean_interval
+from simqueue.statistics.stopping import look_ahead, precise_at
+
+
+def mser_by_definition(series: np.ndarray) -> int:
+    """Return the MSER-5 cut, straight from its formula."""
+    means = series[: len(series) // 5 * 5].reshape(-1, 5).mean(axis=1)
+    k = len(means)
+    errors = [np.sum((means[d:] - means[d:].mean()) ** 2) / (k - d) ** 2 for d in range(k // 2 + 1)]
+    return int(np.argmin(errors)) * 5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_mser5_is_its_formula(seed: int) -> None:
+    """The running sums give the cut of the definition on random series with a start that decays."""
+    rng = np.random.default_rng(seed)
+    series = 10 * np.exp(-np.arange(1000) / 60) + rng.normal(0, 1, 1000)
+    found = warmup.mser5(series)
+    assert found.cut == mser_by_definition(series)
+    assert 50 < found.cut < 500
+    assert found.settled
+    assert found.kept_share == pytest.approx(1 - found.cut / 1000)
+
+
+def test_mser5_says_when_nothing_settles() -> None:
+    """A series that only rises, and one that is too short, have not settled."""
+    assert not warmup.mser5(np.arange(1000.0)).settled
+    assert not warmup.mser5(np.ones(19)).settled
+
+
+def test_mser5_cuts_nothing_from_noise() -> None:
+    """A series without a start-up phase keeps most of itself."""
+    series = np.random.default_rng(0).normal(0, 1, (50, 2000)).mean(axis=0)
+    assert warmup.mser5(series).kept_share > 0.75
+
+
+def test_the_averaged_series_skips_what_is_undefined() -> None:
+    """Replications of unequal length are averaged as far as all reach; an undefined value counts for nothing."""
+    found = warmup.averaged_series([[1.0, np.nan, 3.0], [3.0, 4.0, 5.0, 6.0]])
+    assert found.tolist() == [2.0, 4.0, 4.0]
+
+
+def test_welch_is_a_moving_average() -> None:
+    """Centred over 2 w + 1 values, fewer at the start, as in Law's book."""
+    series = np.random.default_rng(1).normal(0, 1, 40)
+    found = warmup.welch(series, 3)
+    assert len(found) == 37
+    assert found[0] == pytest.approx(series[0])
+    assert found[2] == pytest.approx(series[:5].mean())
+    assert found[20] == pytest.approx(series[17:24].mean())
+    with pytest.raises(InputError, match="window"):
+        warmup.welch(series, 40)
+
+
+def test_stopping_waits_for_its_look_ahead() -> None:
+    """A mean that is precise from the third value on is accepted after five more, and not before."""
+    values = [100.0, 101.0, 99.0, 100.0, 100.5, 99.5, 100.0, 100.0]
+    assert precise_at(values[:7], 0.05) is None
+    assert precise_at(values, 0.05) == 3
+    assert look_ahead(3) == 5
+    assert look_ahead(400) == 20
+
+
+def test_stopping_starts_again_after_a_surprise() -> None:
+    """A value that widens the interval again within the look-ahead takes the decision back."""
+    values = [100.0, 101.0, 99.0, 100.0, 180.0, *[100.0, 101.0, 99.0] * 30]
+    first = precise_at(values, 0.05)
+    assert first is not None
+    assert first > 5
+    widths = [mean_interval(values[:n]).relative or 1 for n in range(first, first + look_ahead(first) + 1)]
+    assert max(widths) <= 0.05
+    assert (mean_interval(values[: first - 1]).relative or 1) > 0.05
+
+
+def test_holm_steps_down() -> None:
+    """The worked example of Holm's rule: 0.01, 0.04, 0.03, 0.005 of four."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx((0.03, 0.06, 0.06, 0.02))
+
+
+def test_common_random_numbers_narrow_a_difference() -> None:
+    """Pairs that share their luck show a difference that the same values unpaired hide."""
+    rng = np.random.default_rng(3)
+    luck = rng.normal(100, 20, 10)
+    base, other = luck.tolist(), (luck + 2 + rng.normal(0, 0.5, 10)).tolist()
+    found = paired(other, base)
+    assert found.verdict(larger_is_better=True) == "better"
+    assert found.verdict(larger_is_better=False) == "worse"
+    assert paired(other, base[::-1]).verdict(larger_is_better=True) == "no difference shown"
+
+
+def test_a_ratio_has_an_interval_of_its_own() -> None:
+    """Twice the baseline in every pair is a ratio of exactly 2; zero has no ratio."""
+    found = paired([2.0, 4.0, 8.0], [1.0, 2.0, 4.0])
+    assert (found.ratio, found.ratio_low, found.ratio_high) == pytest.approx((2, 2, 2))
+    assert paired([0.0, 1.0], [1.0, 1.0]).ratio is None
+
+
+def test_verdicts_of_edge_cases() -> None:
+    """Equal values are the same; one pair is too few; a table is corrected for its length."""
+    assert paired([1.0, 2.0], [1.0, 2.0]).verdict(larger_is_better=True) == "the same"
+    assert paired([1.0], [2.0]).verdict(larger_is_better=True) == "too few replications"
+    rng = np.random.default_rng(5)
+    base = rng.normal(0, 1, 8)
+    table = {i: paired((base + rng.normal(0.8, 1, 8)).tolist(), base.tolist()) for i in range(6)}
+    for found in adjusted(table).values():
+        assert found.adjusted_p is not None
+        assert found.p_value is not None
+        assert found.adjusted_p >= found.p_value
+
+
+def lindley_stays(load: float, customers: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return arrival and departure times of one M/M/1 queue."""
+    arrivals = np.cumsum(rng.exponential(1 / load, customers))
+    departures = np.empty(customers)
+    free = 0.0
+    for i, service in enumerate(rng.exponential(1.0, customers)):
+        free = max(free, arrivals[i]) + service
+        departures[i] = free
+    return arrivals, departures
+
+
+@pytest.mark.parametrize(("load", "least", "most"), [(0.8, 0.0, 0.04), (1.05, 0.75, 1.0), (1.2, 1.0, 1.0)])
+def test_trend_and_backlog_tell_overload(load: float, least: float, most: float) -> None:
+    """Of 50 runs of 5,000 customers next to none is flagged at a load of 0.8, nearly all at 1.05, all at 1.2."""
+    rng = np.random.default_rng(11)
+    found = [overload.trend(*lindley_stays(load, 5000, rng)) for _ in range(50)]
+    assert least <= np.mean([one is not None and one.rising for one in found]) <= most
+
+
+def test_areas_inside_are_exact() -> None:
+    """Two requests, inside from 0 to 3 and from 1 to 2, over four stretches of one second."""
+    found = overload.batch_means_inside(np.array([0.0, 1.0]), np.array([3.0, 2.0]), 0.0, 4.0, batches=4)
+    assert found.tolist() == pytest.approx([1, 2, 1, 0])
+
+
+def test_load_alone_can_tell() -> None:
+    """A load of 1 is overload whatever a short run shows; without load and trend nothing is said."""
+    assert overload.is_overloaded(1.0, None) is True
+    assert overload.is_overloaded(0.9, None) is False
+    assert overload.is_overloaded(None, None) is None
+    assert overload.is_overloaded(None, overload.Trend(5.0, 0.1)) is True
+    assert overload.is_overloaded(0.5, overload.Trend(5.0, 0.01)) is False
+
+
+def test_few_requests_have_no_trend() -> None:
+    """Below 200 requests a queue that fills once cannot be told from one that grows."""
+    arrivals = np.arange(199.0)
+    assert overload.trend(arrivals, arrivals + 1) is None
+
+
+def test_who_meets_somebody() -> None:
+    """Of three requests the second finds the first inside; the third finds nobody."""
+    assert overload.met_somebody(np.array([0.0, 1.0, 9.0]), np.array([2.0, 3.0, 10.0])) == 0.5

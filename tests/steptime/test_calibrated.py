@@ -1,0 +1,195 @@
+"""The calibrated roofline: its formula by hand, its terms, its bounds."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simqueue.errors import InputError
+from simqueue.hardware import GpuSettings, Model, ModelSettings, load_gpu, load_model
+from simqueue.steptime import Batch, CalibratedStepTime, Coefficients, RooflineSettings, preset_names
+from simqueue.steptime.preset import load_preset
+
+HERE = Path()
+H100 = load_gpu("h100-sxm", HERE)
+LLAMA_70B = load_model("llama-3.1-70b", HERE)
+VALUES = Coefficients(
+    bandwidth_share=0.8,
+    mfu=0.7,
+    kv_bandwidth_share=0.9,
+    mixed_kv_bandwidth_share=0.5,
+    attention_mfu=0.6,
+    layer_us=20.0,
+    prefill_layer_us=10.0,
+    seq_us=3.0,
+    allreduce_us=5.0,
+    link_share=0.75,
+    step_ms=1.0,
+)
+
+
+def step_time(values: Coefficients = VALUES, model: Model = LLAMA_70B, tensor_parallel: int = 4) -> CalibratedStepTime:
+    """Return the calibrated step time of a model on H100s."""
+    return CalibratedStepTime.of(model, H100, tensor_parallel, values)
+
+
+def decode(n: int, context: int) -> Batch:
+    """Return a step of `n` decodes, each at this context."""
+    return Batch(n, n, n * context, (), n)
+
+
+LAYERS = 70_553_706_496 - 2 * 128256 * 8192
+REDUCED_BYTES = 2 * 80 * (2 * 3 / 4) * 8192 * 2  # of a token: two all-reduces a layer, 2 (tp - 1) / tp times the state
+
+
+def test_decode_by_hand() -> None:
+    """Sixteen decodes at 2000 tokens of the 70B model on four GPUs take what the formula gives, term by term."""
+    weights_s = 2 * (LAYERS + 128256 * 8192) / 4 / (0.8 * 3.35e12)
+    kv_s = 16 * 2000 * 327_680 / 4 / (0.9 * 3.35e12)
+    launches_s = 80 * 20e-6 + 160 * 5e-6
+    reduce_s = 16 * REDUCED_BYTES / (0.75 * 450e9)
+    expected = weights_s + kv_s + launches_s + 16 * 3e-6 + reduce_s + 1e-3
+    assert step_time().seconds(decode(16, 2000)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_prefill_by_hand() -> None:
+    """A chunk of 1024 tokens behind 512 is bound by its FLOPs and adds attention, the cache it reads, and launches."""
+    matrices_s = 2 * (LAYERS * 1024 + 128256 * 8192) / 4 / (0.7 * 989.4e12)
+    attention_s = 4 * 80 * 64 * 128 * (1024 * 512 + 1024 * 1025 / 2) / 4 / (0.6 * 989.4e12)
+    read_s = 1536 * 327_680 / 4 / (0.5 * 3.35e12)
+    other_s = 80 * 30e-6 + 160 * 5e-6 + 3e-6 + 1024 * REDUCED_BYTES / (0.75 * 450e9) + 1e-3
+    batch = Batch(prefill=((512, 1024),), sampled_rows=1)
+    assert step_time().seconds(batch) == pytest.approx(matrices_s + attention_s + read_s + other_s, rel=1e-12)
+
+
+def test_decodes_beside_a_prompt_read_their_cache_more_slowly() -> None:
+    """In a mixed step the decodes' cache is read at its own share, here five ninths as fast."""
+    prompt = Batch(prefill=((0, 64),), sampled_rows=1)
+    mixed = Batch(8, 8, 80_000, ((0, 64),), 9)
+    without = Batch(8, 8, 0, ((0, 64),), 9)
+    extra_s = step_time().seconds(mixed) - step_time().seconds(without)
+    assert extra_s == pytest.approx(80_000 * 327_680 / 4 / (0.5 * 3.35e12), rel=1e-9)
+    assert step_time().seconds(mixed) > step_time().seconds(prompt)
+
+
+def test_rereading_is_capped_by_the_group() -> None:
+    """With a cache far too small each of the eight heads of a group reads the decodes' keys and values anew."""
+    values = VALUES.model_copy(update={"reread_gb": 1e-6})
+    batch, without = Batch(64, 64, 640_000, ((0, 64),), 65), Batch(64, 64, 0, ((0, 64),), 65)
+    once = step_time().seconds(batch) - step_time().seconds(without)
+    again = step_time(values).seconds(batch) - step_time(values).seconds(without)
+    assert again / once == pytest.approx(8, rel=1e-9)
+
+
+def test_the_longest_context_bounds_attention() -> None:
+    """A few prompt tokens behind a long past take at least the walk along it: 20 ns a token and layer."""
+    values = VALUES.model_copy(update={"walk_ns": 20.0})
+    batch = Batch(prefill=((30_000, 16),), sampled_rows=1)
+    extra_s = step_time(values).seconds(batch) - step_time().seconds(batch)
+    read_s = 30_016 * 327_680 / 4 / (0.5 * 3.35e12)
+    attention_s = 4 * 80 * 64 * 128 * (16 * 30_000 + 16 * 17 / 2) / 4 / (0.6 * 989.4e12)
+    assert extra_s == pytest.approx(20e-9 * 80 * 30_016 - read_s - attention_s, rel=1e-9)
+
+
+def test_the_host_is_a_floor_and_not_a_summand() -> None:
+    """Below the floor of 30 ms + 0.3 ms a sequence the GPU's terms do not show; above it the floor does not."""
+    values = VALUES.model_copy(update={"host_ms": 30.0, "host_seq_us": 300.0})
+    assert step_time(values).seconds(decode(4, 100)) == pytest.approx(0.030 + 4 * 300e-6 + 1e-3, rel=1e-12)
+    large = Batch(prefill=((0, 16_384),), sampled_rows=1)
+    assert step_time(values).seconds(large) == step_time().seconds(large)
+
+
+def test_fp8_reads_half_and_multiplies_twice_as_fast() -> None:
+    """fp8 halves what the layers read and their FLOP time; the head, the cache and the rest stay."""
+    fp8 = step_time(model=LLAMA_70B.with_precision(weights="fp8"))
+    saved_s = step_time().seconds(decode(4, 100)) - fp8.seconds(decode(4, 100))
+    assert saved_s == pytest.approx(LAYERS / 4 / (0.8 * 3.35e12), rel=1e-9)
+    prompt = Batch(prefill=((0, 8192),), sampled_rows=1)
+    saved_s = step_time().seconds(prompt) - fp8.seconds(prompt)
+    assert saved_s == pytest.approx(LAYERS * 8192 / 4 / (0.7 * 989.4e12), rel=1e-9)
+
+
+def test_experts_are_read_as_far_as_tokens_reach_them() -> None:
+    """A decode of one reads 8 of 128 experts a layer, a decode of 32 the expected 111.8."""
+    model = load_model("qwen3-30b-a3b", HERE)
+    one, many = (step_time(model=model, tensor_parallel=1).explain(decode(n, 1))[0].bytes_moved for n in (1, 32))
+    expert_bytes = 48 * 3 * 2048 * 768 * 2
+    assert many is not None
+    assert one is not None
+    assert (many - one) / expert_bytes == pytest.approx(128 * (1 - 0.9375**32) - 8, rel=1e-9)
+
+
+def test_windows_cut_what_is_read() -> None:
+    """Beyond the window a longer context of Gemma 3 adds the cache of its ten global layers only."""
+    model = load_model("gemma-3-27b", HERE)
+    prices = step_time(model=model, tensor_parallel=1)
+    extra_s = prices.seconds(decode(4, 10_000)) - prices.seconds(decode(4, 9_000))
+    assert extra_s == pytest.approx(4 * 1000 * 81_920 / (0.9 * 3.35e12), rel=1e-9)
+    extra_s = prices.seconds(decode(4, 900)) - prices.seconds(decode(4, 800))
+    assert extra_s == pytest.approx(4 * 100 * 507_904 / (0.9 * 3.35e12), rel=1e-9)
+
+
+def test_tensor_parallel_needs_a_link_and_a_width() -> None:
+    """Several GPUs without a link, or a model without a width, are refused with what to give."""
+    bare = GpuSettings(name="bare", bandwidth_bytes_per_s=3e12, flops_per_s=1e15).to_gpu()
+    with pytest.raises(InputError, match="bare states no link_bytes_per_s, which tensor_parallel 2 needs"):
+        CalibratedStepTime.of(LLAMA_70B, bare, 2, VALUES)
+    total = ModelSettings(parameters=8_000_000_000, layers=32, heads=32, kv_heads=8, head_dim=128).to_model()
+    with pytest.raises(InputError, match="states no hidden width"):
+        CalibratedStepTime.of(total, H100, 2, VALUES)
+    assert CalibratedStepTime.of(total, bare, 1, VALUES).seconds(decode(1, 1)) > 0
+
+
+BATCHES = st.builds(
+    lambda n, context, prefill: Batch(n, n, n * context, tuple(prefill), n + len(prefill)),
+    st.integers(0, 512),
+    st.integers(1, 32_768),
+    st.lists(st.tuples(st.integers(0, 16_384), st.integers(1, 8192)), max_size=3),
+).filter(lambda batch: batch.decode_seqs or batch.prefill)
+
+FITTED = [name for name in preset_names() if name != "ideal"]
+
+
+@pytest.mark.parametrize("preset", FITTED)
+@settings(deadline=None, max_examples=60)
+@given(batch=BATCHES, tensor_parallel=st.sampled_from([1, 2, 4, 8]))
+def test_no_preset_is_faster_than_the_peaks(preset: str, batch: Batch, tensor_parallel: int) -> None:
+    """No calibrated step takes less than the ideal roofline at full bandwidth and full peak."""
+    gpu = load_gpu(load_preset(preset).card.gpu or "", HERE)
+    for model in ("llama-3.1-8b", "qwen3-30b-a3b", "gpt-oss-20b"):
+        args = (load_model(model, HERE), gpu, tensor_parallel)
+        bound = RooflineSettings(bandwidth_share=1.0, mfu=1.0).build(*args)
+        assert RooflineSettings(preset=preset).build(*args).seconds(batch) >= bound.seconds(batch) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("preset", FITTED)
+@settings(deadline=None, max_examples=60)
+@given(batch=BATCHES, tensor_parallel=st.sampled_from([1, 4]))
+def test_the_terms_that_count_add_up(preset: str, batch: Batch, tensor_parallel: int) -> None:
+    """The explained terms marked as counting add up to the step's time, in every preset and kind of step."""
+    gpu = load_gpu(load_preset(preset).card.gpu or "", HERE)
+    for model in ("llama-3.1-8b", "gpt-oss-20b"):
+        prices = RooflineSettings(preset=preset).build(load_model(model, HERE), gpu, tensor_parallel)
+        total = sum(term.seconds for term in prices.explain(batch) if term.counts)
+        assert total == pytest.approx(prices.seconds(batch), rel=1e-9)
+
+
+@pytest.mark.parametrize("preset", ["vllm-h100", "vllm-h200-kernels", "trtllm-h100"])
+def test_eight_gpus_are_not_eight_times_as_fast(preset: str) -> None:
+    """Launches and all-reduces do not shrink: a decode of 16 at TP 8 takes more than an eighth, and more than a sixth."""
+    gpu = load_gpu(load_preset(preset).card.gpu or "", HERE)
+    model = load_model("llama-3.1-8b", HERE)
+    one, eight = (RooflineSettings(preset=preset).build(model, gpu, n).seconds(decode(16, 1024)) for n in (1, 8))
+    assert eight > one / 6
+    assert eight < one
+
+
+def test_a_given_share_replaces_the_presets() -> None:
+    """bandwidth_share and mfu that are given take the place of a calibrated preset's; the other values stay."""
+    settings_ = RooflineSettings(preset="vllm-h100-kernels", bandwidth_share=0.42)
+    built, preset = settings_.build(LLAMA_70B, H100, 4), load_preset("vllm-h100-kernels")
+    expected = preset.coefficients.model_copy(update={"bandwidth_share": 0.42})
+    assert isinstance(built, CalibratedStepTime)
+    assert built.rates == step_time(expected).rates
+    assert settings_.shares() == (0.42, preset.coefficients.mfu)
