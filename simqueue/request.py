@@ -67,6 +67,12 @@ class Request:
     client: str | None = None
     pool: str | None = None
 
+    @property
+    def is_special(self) -> bool:
+        """Whether it asks for more than a prompt and an output at a time."""
+        urgent = self.priority != 0 or self.deadline_s is not None or self.gives_up_s is not None
+        return urgent or self.prompt is not None or self.output_stream is not None
+
     def with_streams_moved(self, offset: int) -> Request:
         """Return the request with `offset` added to the numbers of its token streams."""
         prompt, output = self.prompt, self.output_stream

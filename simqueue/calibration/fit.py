@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from simqueue.hardware import Gpu, Model
 from simqueue.steptime import CalibratedStepTime, Coefficients, StepTime
 
 Vector = NDArray[np.float64]
+Loose = tuple[str, str]
 
 BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
     "bandwidth_share": (0.2, 1.0),
@@ -59,6 +60,12 @@ NOISE: Final = 0.03
 
 LOOSE: Final = 0.5
 """A value whose standard error is more than this share of it is reported as not identified."""
+
+TIED: Final = 0.9
+"""Correlation of two estimates above which they are named together."""
+
+FLAT: Final = 1e-8
+"""Relative size below which a change of the errors is that of rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +127,10 @@ def fit(
         errors, first, bounds=(low, high), loss="soft_l1", f_scale=NOISE, x_scale=np.maximum(scale, 1e-3), max_nfev=200
     )
     final = coefficients(dict(fixed or {}), free, found.x)
-    spread = _standard_errors(found.jac, found.fun)
-    loose = dict(_not_identified(free, found.x, spread, found.jac))
+    seen = found.jac.any(axis=0)
+    covariance = _covariance(found.jac, found.fun, found.x)
+    spread = np.where(seen, np.sqrt(np.diag(covariance)) * found.x, np.inf)
+    loose = dict(_not_identified(free, found.x, covariance, seen))
     return Fit(final, tuple(free), dict(zip(free, map(float, spread), strict=True)), loose, predict(cases, final))
 
 
@@ -152,27 +161,46 @@ def price(cases: Sequence[Case], step_time_of: Callable[[Model, Gpu, int], StepT
     return times
 
 
-def _standard_errors(jacobian: Vector, residuals: Vector) -> Vector:
+def _covariance(jacobian: Vector, residuals: Vector, values: Vector) -> Vector:
+    """Return the covariance of the relative values; directions that change no error get an enormous variance.
+
+    Columns that no row depends on are left out as zeros.
+    """
     rows, columns = jacobian.shape
     variance = float(residuals @ residuals) / max(1, rows - columns)
-    covariance = np.linalg.pinv(jacobian.T @ jacobian) * variance
-    errors: Vector = np.sqrt(np.diag(covariance))
-    errors[~jacobian.any(axis=0)] = np.inf
-    return errors
+    _, sizes, directions = np.linalg.svd(jacobian * values, full_matrices=False)
+    floored = np.maximum(sizes, FLAT * sizes.max(initial=0.0) + np.finfo(float).tiny)
+    covariance: Vector = (directions.T * (max(variance, FLAT) / floored**2)) @ directions
+    return covariance
 
 
-def _not_identified(free: Sequence[str], values: Vector, spread: Vector, jacobian: Vector) -> list[tuple[str, str]]:
-    """Name values at a bound, values that nothing depends on, and values known to half of themselves at best."""
-    found = []
+def _not_identified(
+    free: Sequence[str], values: Vector, covariance: Vector, seen: NDArray[np.bool_]
+) -> Iterator[Loose]:
+    """Yield values at a bound, values that nothing depends on, and values known to half of themselves at best."""
+    relative = np.sqrt(np.diag(covariance))
     for i, name in enumerate(free):
         low, high = BOUNDS[name]
         near = 1e-3 * (high - low)
-        if not jacobian[:, i].any():
-            found.append((name, "no row depends on it"))
+        if not seen[i]:
+            yield name, "no row depends on it"
         elif values[i] - low < near:
-            found.append((name, f"at its least value, {low:g}"))
+            yield name, f"at its least value, {low:g}"
         elif high - values[i] < near:
-            found.append((name, f"at its greatest value, {high:g}"))
-        elif spread[i] > LOOSE * values[i]:
-            found.append((name, f"{values[i]:.3g} with a standard error of {spread[i]:.2g}"))
-    return found
+            yield name, f"at its greatest value, {high:g}"
+        elif relative[i] > LOOSE:
+            partner = _partner(i, covariance, relative, seen)
+            told = "" if partner is None else f"; hardly told from {free[partner]}"
+            yield name, f"{values[i]:.3g} with a standard error of {_error(relative[i] * values[i])}{told}"
+
+
+def _partner(i: int, covariance: Vector, relative: Vector, seen: NDArray[np.bool_]) -> int | None:
+    """Return the value that moves most against value `i` without changing the errors, if one clearly does."""
+    correlations = np.abs(covariance[i]) / np.maximum(relative[i] * relative, np.finfo(float).tiny)
+    correlations[i], correlations[~seen] = 0.0, 0.0
+    best = int(np.argmax(correlations))
+    return best if correlations[best] > TIED else None
+
+
+def _error(value: float) -> str:
+    return f"{value:.2g}" if value < 1e6 else "any size"

@@ -6,7 +6,20 @@ from typing import Annotated
 
 import typer
 
-from simqueue.cli import calibrate, capacity, compare, explain, init, listing, run, schema, theory, validate, verify
+from simqueue.cli import (
+    calibrate,
+    capacity,
+    compare,
+    explain,
+    init,
+    listing,
+    report,
+    run,
+    schema,
+    theory,
+    validate,
+    verify,
+)
 
 app = typer.Typer(
     help="A discrete-event laboratory for LLM inference serving.",
@@ -42,5 +55,6 @@ app.command("capacity")(capacity.capacity)
 app.command("theory")(theory.theory)
 app.command("explain")(explain.explain)
 app.command("calibrate")(calibrate.calibrate)
+app.command("report")(report.report)
 app.command("verify")(verify.verify)
 app.add_typer(listing.app, name="list")

@@ -44,6 +44,15 @@ def run(
         bool, typer.Option("--json-summary", help="Like --json, without the single requests.")
     ] = False,
     no_figures: Annotated[bool, typer.Option("--no-figures", help="Draw no figures.")] = False,
+    export_trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--export-trace",
+            metavar="FILE",
+            help="Write the requests of the first policy's run as a trace (JSON lines) that plays the same run again; "
+            "for one scenario.",
+        ),
+    ] = None,
     replications: Replications = None,
     workers: Workers = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
@@ -54,12 +63,17 @@ def run(
     from simqueue.cli.progress import progress_bar
     from simqueue.experiment import run as run_scenario
 
+    if export_trace is not None and len(loaded) > 1:
+        raise InputError(f"--export-trace {export_trace}: takes the run of one scenario, {len(loaded)} are given")
     as_json = json_ or json_summary
     for scenario in loaded:
         with progress_bar(scenario.name, quiet=quiet) as progress:
             result = run_scenario(scenario, progress=progress, workers=workers)
         folder = _folder(scenario, out, several=len(loaded) > 1, as_json=as_json)
         written = [] if folder is None else result.save(folder, figures=not no_figures)
+        if export_trace is not None:
+            result.export_trace(export_trace)
+            written = [*written, export_trace]
         if as_json:
             typer.echo(result.to_json(requests=not json_summary))
         else:

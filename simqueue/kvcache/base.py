@@ -138,11 +138,12 @@ class KVCache(ABC):
         if not 0 <= blocks <= self.free:
             raise RunError(f"KV cache: cannot take {blocks} blocks, {self.free} of {self.total} are free")
         self.free -= blocks
-        self._least_free = min(self._least_free, self.free)
+        if self.free < self._least_free:
+            self._least_free = self.free
 
     def give_back(self, blocks: int) -> None:
         """Put blocks back. Precondition: ``0 <= blocks <= used``."""
-        if not 0 <= blocks <= self.used:
+        if not 0 <= blocks <= self.total - self.free:
             raise RunError(f"KV cache: cannot give back {blocks} blocks, {self.used} are in use")
         self.free += blocks
 

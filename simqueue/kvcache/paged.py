@@ -13,4 +13,9 @@ class PagedKVCache(KVCache):
 
     def held(self, request: Request, tokens: int) -> int:
         """Return the blocks that `tokens` tokens fill, the last one perhaps in part."""
-        return self.blocks_for(tokens)
+        return -(-tokens // self.block_size)
+
+    def growth(self, request: Request, before: int, after: int) -> int:
+        """Return how many more blocks it takes to go from `before` to `after` tokens."""
+        size = self.block_size
+        return -(-after // size) + -before // size

@@ -21,7 +21,7 @@ from simqueue.settings import nearest
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from simqueue.results.result import Result
+    from simqueue.report.shown import Shown
 
 METRICS: Final = {
     "ttft_ms": "Time to first token (TTFT)",
@@ -45,7 +45,7 @@ class _Curve:
     style: LineStyle
 
 
-def cdf_axes(result: Result, metric: str, ax: Axes | None = None) -> Axes:
+def cdf_axes(result: Shown, metric: str, ax: Axes | None = None) -> Axes:
     """Draw one metric onto `ax`, or onto the axes of a new figure, and return the axes.
 
     Raises InputError if `metric` is not one of `METRICS`.
@@ -58,7 +58,7 @@ def cdf_axes(result: Result, metric: str, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def cdf_figure(result: Result, metric: str) -> Figure:
+def cdf_figure(result: Shown, metric: str) -> Figure:
     """Return a figure of one metric, its legend below.
 
     Raises InputError if `metric` is not one of `METRICS`.
@@ -71,7 +71,7 @@ def cdf_figure(result: Result, metric: str) -> Figure:
     return figure
 
 
-def latency_figure(result: Result) -> Figure:
+def latency_figure(result: Shown) -> Figure:
     """Return one figure with a panel for each of `METRICS` and a common legend below."""
     panels = {metric: _curves(result, metric) for metric in METRICS}
     first = next(iter(panels.values()))
@@ -86,7 +86,7 @@ def latency_figure(result: Result) -> Figure:
     return figure
 
 
-def save_figures(result: Result, folder: Path) -> list[Path]:
+def save_figures(result: Shown, folder: Path) -> list[Path]:
     """Write every figure to `folder` as PNG and SVG and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = {f"{metric.removesuffix('_ms')}_cdf": cdf_figure(result, metric) for metric in METRICS}
@@ -101,7 +101,7 @@ def save_figures(result: Result, folder: Path) -> list[Path]:
     return written
 
 
-def _curves(result: Result, metric: str) -> list[_Curve]:
+def _curves(result: Shown, metric: str) -> list[_Curve]:
     if metric not in METRICS:
         guess = nearest(metric, list(METRICS))
         hint = f"did you mean '{guess}'? " if guess else ""

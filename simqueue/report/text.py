@@ -12,7 +12,7 @@ from rich.text import Text
 from simqueue.results.replicated import too_small
 
 if TYPE_CHECKING:
-    from simqueue.results.result import Result
+    from simqueue.report.shown import Shown
     from simqueue.results.summary import Row, Value
 
 UNDEFINED: Final = "-"
@@ -98,7 +98,7 @@ _PERCENTILES: Final = tuple(
 )
 
 
-def comparison_table(result: Result) -> Table:
+def comparison_table(result: Shown) -> Table:
     """Return the numbers people need first, policies side by side, at most 100 columns wide.
 
     With replications, means carry the half-width of their interval: value ±half-width. Undefined values are shown as
@@ -116,7 +116,18 @@ def comparison_table(result: Result) -> Table:
     return table
 
 
-def notes(result: Result) -> list[str]:
+def comparison_rows(result: Shown) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """Return the policies' names, and for each line of the comparison its label and one text a policy."""
+    rows = [row for row in result.summary_rows if row["request_class"] == "all"]
+    lines = [
+        (label, [_cell(row, column, shown) for row in rows])
+        for section in _SECTIONS
+        for label, column, shown in section
+    ]
+    return [str(row["policy"]) for row in rows], lines
+
+
+def notes(result: Shown) -> list[str]:
     """Return what a reader must know beside the table: intervals, warm-up, and percentiles of too few requests."""
     rows = [row for row in result.summary_rows if row["request_class"] == "all"]
     lines = []

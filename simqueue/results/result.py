@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from simqueue.errors import InputError
 from simqueue.results import tables
 from simqueue.results.replicated import pooled_rows
 from simqueue.results.steadiness import STEADY, OfferedLoad, judged, too_light
@@ -215,6 +216,33 @@ class Result:
         from simqueue.results import store  # noqa: PLC0415 -- pyarrow is slow to load and not always wanted
 
         return store.save(self, Path(directory), figures)
+
+    def export_trace(self, path: str | Path, policy: str | None = None, replication: int = 0) -> int:
+        """Write the requests of one run as a trace that plays the same run again, and return their number.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file of JSON lines; play it with ``trace: {format: jsonl, path: ..., origin: file}``.
+        policy : str, optional
+            Whose run; the first by default. Policies see the same requests unless users, sessions, timeouts or
+            max_concurrency make these depend on the answers.
+        replication : int
+
+        Raises
+        ------
+        InputError
+            If there is no such run, or the file cannot be written.
+        """
+        from simqueue.results.export import export_trace  # noqa: PLC0415 -- not always wanted
+
+        wanted = self.policies[0] if policy is None else policy
+        for run in self.runs:
+            if run.policy == wanted and run.replication == replication:
+                return export_trace(run.recording, Path(path))
+        raise InputError(
+            f"there is no run of policy '{wanted}', replication {replication}; policies: {', '.join(self.policies)}"
+        )
 
     def _nothing_measured(self, row: Row) -> list[str]:
         n, excluded = row["n_requests"], row["warmup_excluded"]

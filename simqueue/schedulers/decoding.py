@@ -16,6 +16,9 @@ from simqueue.errors import RunError
 from simqueue.request import Job
 
 
+NEVER = 1 << 62
+
+
 class DecodeClock:
     """Counters of the decoding requests of one replica.
 
@@ -37,6 +40,8 @@ class DecodeClock:
         self._grows = grows
         self._needs_at = [0] * block_size
         self._last_steps: list[tuple[int, int, Job]] = []
+        self._next_end = NEVER
+        """At most the step on which the next of them makes its last token."""
 
     @property
     def context_tokens(self) -> int:
@@ -87,7 +92,10 @@ class DecodeClock:
         job.decoding = True
         job.base = job.known_tokens - self.steps
         job.last_step = self.steps + job.last_known_tokens - job.known_tokens
-        self.latest_place = max(self.latest_place, job.place)
+        if job.place > self.latest_place:
+            self.latest_place = job.place
+        if job.last_step < self._next_end:
+            self._next_end = job.last_step
         heappush(self._last_steps, (job.last_step, job.place, job))
         self._count(job, 1)
 
@@ -107,11 +115,14 @@ class DecodeClock:
         Precondition: ``n <= steps_to_first_end()`` if somebody decodes.
         """
         self.steps += n
-        ended = []
+        ended: list[Job] = []
+        if self.steps < self._next_end:
+            return ended
         while self.seqs and self._head()[0] <= self.steps:
             job = heappop(self._last_steps)[2]
             self.leave(job)
             ended.append(job)
+        self._next_end = self._head()[0] if self.seqs else NEVER
         return ended
 
     def check(self, decoding: Iterable[Job]) -> None:

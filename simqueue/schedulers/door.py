@@ -35,13 +35,16 @@ class Door:
 
     def refusal(self, request: Request, kv: KVCache) -> str | None:
         """Return why `request` is refused, or None if it may wait for a seat."""
-        asked = f"prompt {request.prompt_tokens} + output {request.output_tokens}"
         least_output = 1 if self.cuts_output else request.output_tokens
         if self.max_model_len is not None and request.prompt_tokens + least_output > self.max_model_len:
-            return f"{asked} is longer than max_model_len {self.max_model_len}"
+            return f"{_asked(request)} is longer than max_model_len {self.max_model_len}"
         if self.refuse_oversized:
             peak_tokens = request.prompt_tokens + self.output_tokens(request) - 1
             blocks = kv.held(request, peak_tokens)
             if blocks > kv.total:
-                return f"{asked} needs {blocks} blocks, the pool has {kv.total}"
+                return f"{_asked(request)} needs {blocks} blocks, the pool has {kv.total}"
         return None
+
+
+def _asked(request: Request) -> str:
+    return f"prompt {request.prompt_tokens} + output {request.output_tokens}"

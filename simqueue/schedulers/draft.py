@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from simqueue.request import Job
 
 
-@dataclass(slots=True)
 class Draft:
     """What has been decided of a step so far.
 
@@ -31,17 +28,32 @@ class Draft:
         Whether the head of the queue lacks blocks, and may find more of its tokens cached at the next step.
     """
 
-    budget: int
-    decodes: bool = False
-    pieces: list[tuple[int, int]] = field(default_factory=list)
-    tail_decodes: int = 0
-    tail_context: int = 0
-    fed: list[tuple[Job, int]] = field(default_factory=list)
-    first: list[Job] = field(default_factory=list)
-    admitted: list[tuple[Job, int]] = field(default_factory=list)
-    preempted: list[Job] = field(default_factory=list)
-    left_out: list[Job] = field(default_factory=list)
-    head_may_grow: bool = False
+    __slots__ = (
+        "admitted",
+        "budget",
+        "decodes",
+        "fed",
+        "first",
+        "head_may_grow",
+        "left_out",
+        "pieces",
+        "preempted",
+        "tail_context",
+        "tail_decodes",
+    )
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self.decodes = False
+        self.pieces: list[tuple[int, int]] = []
+        self.tail_decodes = 0
+        self.tail_context = 0
+        self.fed: list[tuple[Job, int]] = []
+        self.first: list[Job] = []
+        self.admitted: list[tuple[Job, int]] = []
+        self.preempted: list[Job] = []
+        self.left_out: list[Job] = []
+        self.head_may_grow = False
 
     def feed(self, job: Job, new: int) -> None:
         """Give `new` prompt tokens to `job`."""

@@ -123,8 +123,10 @@ class IterationPolicy(Policy):
     def plan(self, now_s: float) -> Plan | None:
         """Decide the next step: decodes, then unfinished prefills, then newcomers."""
         draft = self.new_draft()
-        self.run_decodes(draft)
-        self.run_prefills(draft)
+        if self.clock.seqs:
+            self.run_decodes(draft)
+        if self.prefilling:
+            self.run_prefills(draft)
         if not draft.preempted:
             self.admit(draft)
         return self.seal(draft)
@@ -135,8 +137,9 @@ class IterationPolicy(Policy):
             self.kv.take(self.clock.demand(n))
             ended = self.clock.step(n)
             self._step_number = self.clock.steps
-            self._note_ended(ended)
-            plan.ended.extend(ended)
+            if ended:
+                self._note_ended(ended)
+                plan.ended.extend(ended)
 
     def commit(self, plan: Plan) -> None:
         """Give back seats and blocks of those that have made their last token."""
@@ -178,7 +181,7 @@ class IterationPolicy(Policy):
                 break
             before = job.computed_tokens
             need = self.kv.growth(job.request, before, before + new)
-            if self._make_room(job, need, draft):
+            if need <= self.kv.free or self._make_room(job, need, draft):
                 self.kv.extend(job, before, before + new)
                 self.feed(job, new, draft)
 
@@ -220,8 +223,9 @@ class IterationPolicy(Policy):
     def seal(self, draft: Draft) -> Plan | None:
         """Turn the draft into a plan and move the counters past its first step."""
         clock = self.clock
-        for job in draft.left_out:
-            self._stop_decoding(job)
+        if draft.left_out:
+            for job in draft.left_out:
+                self._stop_decoding(job)
         ticking = clock.seqs if draft.decodes else 0
         decodes = ticking + draft.tail_decodes
         if not (decodes or draft.pieces or draft.preempted):
@@ -231,27 +235,29 @@ class IterationPolicy(Policy):
         running, waiting = len(self.running), len(self.waiting)
         members = self._members(draft) if self.observed else []
         ended = clock.step() if ticking or not clock.seqs else []
-        blocked_by_leavers = bool(self.ended and waiting)
-        self._note_ended(ended)
-        self._start_decoding(draft, ended)
+        somebody_leaves = bool(self.ended)
+        if ended:
+            self._note_ended(ended)
+        if draft.first or draft.left_out:
+            self._start_decoding(draft, ended)
         plan = Plan(
-            batch=batch,
-            repeat=1,
-            ticking=ticking,
-            running=running,
-            waiting=waiting,
-            work=batch,
-            blocks_used=self.kv.used,
-            admitted=draft.admitted,
-            preempted=draft.preempted,
-            first=draft.first,
-            ended=ended,
+            batch,
+            1,
+            ticking,
+            running,
+            waiting,
+            batch,
+            self.kv.used,
+            draft.admitted,
+            draft.preempted,
+            draft.first,
+            ended,
             finishing=ended,
             left_out=draft.left_out,
             members=members,
         )
         changes = draft.fed or draft.preempted or draft.left_out or ended or self.prefilling
-        if ticking and not (changes or draft.head_may_grow or blocked_by_leavers):
+        if ticking and not (changes or draft.head_may_grow or somebody_leaves):
             plan.repeat = 1 + clock.carried(self.kv.free, clock.steps_to_first_end())
         return plan
 

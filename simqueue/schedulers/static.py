@@ -125,7 +125,7 @@ class Static(Policy):
         return self.wave is not None and job in self.wave.jobs
 
     def cancel(self, job: Job) -> bool:
-        """Take `job` out of the queue. Waves always run inside a plan, so nobody in one is cancelled here."""
+        """Take `job` out of the queue. Precondition: it is in no wave, which lets go with its steps only."""
         self.waiting.remove(job)
         del self._by_arrival[job]
         return self.wave is None
@@ -138,6 +138,10 @@ class Static(Policy):
         plan.finishing.append(job)
         if self.settings.emit == "as_made" and job not in plan.ended:
             plan.ended.append(job)
+        if not self.wave.open:  # nobody is left to wait for: the wave ends for those whose answers are complete
+            others = [other for other in self.wave.jobs if other not in plan.finishing]
+            plan.finishing.extend(others)
+            plan.ended.extend(other for other in others if self.settings.emit == "wave_end")
 
     def plan(self, now_s: float) -> Plan | Later | None:
         """Decide the wave's next step, or gather the next wave."""

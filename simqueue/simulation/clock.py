@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 from heapq import heappush
+from typing import Any
 
 import simpy
-from simpy.events import Event, EventPriority
+from simpy.events import Event
 
 
 class Order(IntEnum):
@@ -40,11 +41,12 @@ def at(env: simpy.Environment, time_s: float, order: Order) -> Event:
 def put(event: Event, time_s: float, order: Order) -> None:
     """Let a pending `event` happen at exactly `time_s`. Precondition: it has not been put or triggered before."""
     env = event.env
-    if time_s < env.now:
+    if time_s < env._now:
         raise ValueError(f"an event at {time_s} s lies before now, {env.now} s")
     event._ok = True
     event._value = None
-    heappush(env._queue, (time_s, EventPriority(order), next(env._eid), event))
+    queue: list[Any] = env._queue
+    heappush(queue, (time_s, order, next(env._eid), event))
 
 
 def move(event: Event, time_s: float, order: Order) -> Event:

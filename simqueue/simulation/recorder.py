@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from simqueue.kvcache import KVCache, PrefixKVCache
-from simqueue.request import Job, Status
+from simqueue.request import Job, Request, Status
 from simqueue.schedulers.base import Plan
 from simqueue.simulation.columns import Columns
 from simqueue.simulation.recording import PrefixStatistics, Recording
@@ -34,6 +34,7 @@ class Recorder:
         self.inside_area_s = 0.0
         self.ended_count = 0
         self.last_end_s = 0.0
+        self._special: dict[str, Request] = {}
         self._changed_s = 0.0
         self._counts_slots = counts_slots
         self._slot_steps = self._idle_slot_steps = 0
@@ -116,7 +117,8 @@ class Recorder:
 
     def ran(self, plan: Plan, start_s: float, ends_s: Sequence[float]) -> None:
         """Log the tokens of steps that ended."""
-        self.lost(plan)
+        if plan.preempted or plan.left_out:
+            self.lost(plan)
         if plan.ticking:
             self.tokens.ticked(plan.ticking, start_s, ends_s)
         if self._counts_slots:
@@ -132,7 +134,8 @@ class Recorder:
         for job in plan.ended:
             self.tokens.left(job)
         for job in plan.left_out:
-            self.tokens.resumed(job)
+            if job not in plan.finishing:
+                self.tokens.resumed(job)
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -153,6 +156,7 @@ class Recorder:
             idle_slot_steps=self._idle_slot_steps if self._counts_slots else None,
             end_s=end_s,
             warnings=tuple(warnings),
+            special=self._special,
             prefix=_prefix_statistics(kv),
         )
 
@@ -169,6 +173,8 @@ class Recorder:
         self.ended_count += 1
         self.last_end_s = now_s
         request = job.request
+        if request.is_special:
+            self._special[request.request_id] = request
         self._requests.append(
             (
                 job.index,

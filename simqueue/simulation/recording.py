@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from simqueue.request import Request
 
 Column = NDArray[Any]
 
@@ -40,7 +42,8 @@ class Recording:
         due_tokens (what the policy lets it make: the output, or less), status (object: a `Status` value),
         reject_reason (object, None), replica (int, -1 where none), first_scheduled_s, first_token_s, last_token_s,
         finish_s (of a rejected request: its arrival; NaN where unfinished), max_itl_s, preemptions,
-        cached_tokens, recomputed_tokens, tokens_emitted.
+        cached_tokens, recomputed_tokens, tokens_emitted, wanted_s (when its person first wanted it: its arrival, or
+        earlier where it waited at the client or is a retry), attempt, session and client (object, None).
     steps : mapping of str to array, each of length n_rows, in order of time
         start_s, duration_s, repeat, last_step_s, decode_seqs, context_tokens, prefill_tokens, prefill_seqs,
         blocks_used, running, waiting, preempted.
@@ -58,6 +61,9 @@ class Recording:
         One line each, for people.
     prefix : PrefixStatistics or None
         What the prefix cache found; None without one.
+    special : mapping of str to Request
+        By id, the requests that ask for more than lengths at a time (tokens of their own, urgency, patience), as they
+        were asked.
     """
 
     requests: Mapping[str, Column]
@@ -72,3 +78,4 @@ class Recording:
     end_s: float
     warnings: tuple[str, ...] = ()
     prefix: PrefixStatistics | None = None
+    special: Mapping[str, Request] = field(default_factory=dict)

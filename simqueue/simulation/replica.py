@@ -101,6 +101,7 @@ class Replica:
         self._next: Plan | None = None
         self._next_waiting: list[tuple[int, int]] = []
         self._flight: Flight | None = None
+        self._last: Flight | None = None
         self._leaving: dict[Job, None] = {}
         self._idle: Event | None = None
         self._wake_s = NEVER_S
@@ -117,14 +118,24 @@ class Replica:
         One that waits is gone at once, one that runs at the end of the step under way: that is when the server
         can let go, and the time that is recorded. Precondition: it was submitted and has not left.
         """
-        runs = self.policy.holds_seat(job)
-        if runs and (self._next is not None or self._flight is not None):
+        if self._steps_to_see(job):
             self._leaving[job] = None
             self._told(changes=True)
-            return
-        changes = self.policy.cancel(job)
-        self._recorder.timed_out(job, self.env.now)
-        self._told(changes=changes)
+        else:
+            changes = self.policy.cancel(job)
+            self._recorder.timed_out(job, self.env.now)
+            self._told(changes=changes)
+
+    def _steps_to_see(self, job: Job) -> bool:
+        """Whether `job` must see the end of steps that are planned or running before it can be let go."""
+        runs = self.policy.holds_seat(job)
+        if self._next is not None:
+            return runs or job in self._next.preempted
+        if self._flight is None and self._last is not None and runs:
+            # all of its steps are taken already: it leaves with the last of them
+            self.policy.withdraw(self._last.plan, job)
+        # a wave lets go only with a step of its own, be it the next one
+        return runs and (self.policy.pads or self._flight is not None or self._last is not None)
 
     def leaving(self) -> list[Job]:
         """Return whose clients have gone and who still run until the end of the step under way."""
@@ -153,64 +164,67 @@ class Replica:
 
     def _busy_period(self) -> Generator[Event, Any, float]:
         """Run steps until nothing can run; return when to ask again."""
-        env, policy = self.env, self.policy
-        last: Flight | None = None
+        env, policy, depth = self.env, self.policy, self.policy.depth
         while True:
-            plan = policy.plan(env.now)
-            circle = False
+            planned_s = env.now
+            plan = policy.plan(planned_s)
             if isinstance(plan, Plan):
-                self._recorder.planned(plan, env.now)
-                circle = self._in_a_circle(plan)
+                circle = self._note(plan, planned_s)
+                if self._last is not None:
+                    self._next = plan
+                    yield from self._land()
+                    self._next = None
                 if plan.batch.decode_seqs or plan.batch.prefill:
-                    last = yield from self._run(plan, last)
+                    flight = self._take_off(plan, planned_s)
+                    if flight.n >= depth:
+                        flight.event = clock.at(env, flight.planned_s(flight.n), Order.STEP_END)
+                        yield flight.event
+                    self._flight = None
+                    self._settle(flight)
+                    if depth > 1:
+                        self._last = flight
+                    else:
+                        self._commit(flight)
                 else:
                     self._recorder.lost(plan)
-            elif last is not None:
-                yield from self._land(last)
-                last = None
+                if circle and (yield from self._gives_up()):
+                    return NEVER_S
+            elif self._last is not None:
+                yield from self._land()
             else:
                 return NEVER_S if plan is None else plan.time_s
-            if circle and self._states:
-                if last is not None:
-                    yield from self._land(last)
-                    last = None
-                if self._states:  # forgotten if meanwhile somebody came or got a token
-                    return NEVER_S
             if env.peek() <= env.now:
                 yield clock.at(env, env.now, Order.PLAN)
 
-    def _run(self, plan: Plan, last: Flight | None) -> Generator[Event, Any, Flight | None]:
-        """Start `plan` when `last` has ended, and come back when the next step is to be planned.
+    def _note(self, plan: Plan, now_s: float) -> bool:
+        """Record what a plan decided at once; return whether it closes a circle."""
+        if plan.admitted:
+            self._recorder.planned(plan, now_s)
+        return bool(plan.preempted) and self._in_a_circle(plan)
 
-        Returns
-        -------
-        Flight or None
-            What then still runs (its last step); None with depth 1.
-        """
-        planned_s = self.env.now
-        if last is not None:
-            self._next = plan
-            yield from self._land(last)
-            self._next = None
-        now_s, depth = self.env.now, self.policy.depth
-        flight = Flight(plan, planned_s, now_s, self._ends(plan, now_s), depth)
-        flight.waiting, self._next_waiting = self._next_waiting, []
-        if flight.n >= depth:
-            self._flight = flight
-            flight.event = clock.at(self.env, flight.planned_s(flight.n), Order.STEP_END)
-            yield flight.event
-            self._flight = None
-        self._settle(flight)
-        if depth > 1:
-            return flight
-        self._commit(flight)
-        return None
+    def _gives_up(self) -> Generator[Event, Any, bool]:
+        """Wait for what still runs; return whether even then nobody has come or got a token."""
+        if self._last is not None:
+            yield from self._land()
+        return bool(self._states)
 
-    def _land(self, flight: Flight) -> Generator[Event, Any, None]:
-        """Wait for the end of a flight's last step and commit it."""
-        if flight.end_s > self.env.now:
-            yield clock.at(self.env, flight.end_s, Order.STEP_END)
-        self._commit(flight)
+    def _take_off(self, plan: Plan, planned_s: float) -> Flight:
+        """Start `plan` now, with as many repeats as nothing speaks against yet."""
+        now_s = self.env.now
+        flight = Flight(plan, planned_s, now_s, self._ends(plan, now_s), self.policy.depth)
+        if self._next_waiting:
+            flight.waiting, self._next_waiting = self._next_waiting, []
+        self._flight = flight
+        return flight
+
+    def _land(self) -> Generator[Event, Any, None]:
+        """Wait for the end of the last step of what flies and commit it. Precondition: something flies."""
+        flight = self._last
+        if flight is not None:
+            if flight.end_s > self.env.now:
+                yield clock.at(self.env, flight.end_s, Order.STEP_END)
+            self._last = None
+            self._commit(flight)
 
     def _ends(self, plan: Plan, now_s: float) -> list[float]:
         options = self._options
@@ -239,20 +253,23 @@ class Replica:
         ends_s = flight.ends_s if flight.n == len(flight.ends_s) else flight.ends_s[: flight.n]
         past, start_s = 0, flight.start_s
         waiting, used = plan.waiting, plan.blocks_used
-        for step, then_waiting in flight.waiting:
-            if step >= flight.n:
-                break
-            if step > past:
-                flight.rows.append(RowPart(past, start_s, ends_s[past:step], waiting, used))
-                policy.take(plan, step - past)
-                past, start_s, used = step, ends_s[step - 1], policy.kv.used
-            waiting = then_waiting
+        if flight.waiting:
+            for step, then_waiting in flight.waiting:
+                if step >= flight.n:
+                    break
+                if step > past:
+                    flight.rows.append(RowPart(past, start_s, ends_s[past:step], waiting, used))
+                    policy.take(plan, step - past)
+                    past, start_s, used = step, ends_s[step - 1], policy.kv.used
+                waiting = then_waiting
         flight.rows.append(RowPart(past, start_s, ends_s[past:] if past else ends_s, waiting, used))
-        policy.take(plan, flight.n - 1 - past)
+        if flight.n - 1 > past:
+            policy.take(plan, flight.n - 1 - past)
         flight.ends_s = ends_s
-        for job in self._leaving:
-            if policy.holds_seat(job):
-                policy.withdraw(plan, job)
+        if self._leaving:
+            for job in self._leaving:
+                if policy.holds_seat(job):
+                    policy.withdraw(plan, job)
 
     def _commit(self, flight: Flight) -> None:
         plan, recorder = flight.plan, self._recorder
@@ -272,8 +289,15 @@ class Replica:
             else:
                 recorder.finished(job, flight.end_s)
                 self._on_finish(job)
+        for job in [job for job in self._leaving if not self.policy.holds_seat(job)]:
+            self._let_go(job)
         if self._options.check:
             self.policy.check()
+
+    def _let_go(self, job: Job) -> None:
+        del self._leaving[job]
+        self.policy.cancel(job)
+        self._recorder.timed_out(job, self.env.now)
 
     def _sleep(self, until_s: float) -> Generator[Event, Any, None]:
         self._idle = Event(self.env)
@@ -294,8 +318,6 @@ class Replica:
 
     def _in_a_circle(self, plan: Plan) -> bool:
         """Whether the state at a preempting step has been seen since the last token or arrival: a livelock."""
-        if not plan.preempted:
-            return False
         state = self.policy.state()
         if state in self._states:
             return True

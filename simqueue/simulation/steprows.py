@@ -33,42 +33,41 @@ class StepRows:
         )
         self._open = False
         self._start_s = self._end_s = self._last_step_s = 0.0
-        self._repeat = self._context = self._prefill_tokens = self._prefill_seqs = 0
-        self._blocks_used = self._preempted = 0
+        self._repeat = self._context = self._blocks_used = 0
         self._same: tuple[int, int, int] = (0, 0, 0)
 
     def add(
         self, plan: Plan, past: int, start_s: float, ends_s: Sequence[float], waiting: int, blocks_used: int
     ) -> None:
         """Log repeats of `plan` after the `past` ones logged before, from `start_s` to the last of `ends_s`."""
-        work = plan.work
-        context = work.context_tokens + past * work.decode_seqs
-        same = (work.decode_seqs, plan.running, waiting)
-        last_step_s = ends_s[-1] - (ends_s[-2] if len(ends_s) > 1 else start_s)
-        plain = not (work.prefill or plan.preempted)
+        work, n, end_s = plan.work, len(ends_s), ends_s[-1]
+        decode_seqs = work.decode_seqs
+        context = work.context_tokens + past * decode_seqs
+        last_step_s = end_s - (ends_s[-2] if n > 1 else start_s)
+        if work.prefill or plan.preempted:
+            self.close()
+            prompts = work.prefill_tokens, len(work.prefill)
+            house = blocks_used, plan.running, waiting, len(plan.preempted)
+            self.columns.append((start_s, end_s - start_s, n, last_step_s, decode_seqs, context, *prompts, *house))
+            return
+        same = (decode_seqs, plan.running, waiting)
         if (
-            plain
-            and self._open
+            self._open
             and same == self._same
             and start_s == self._end_s
-            and context == self._context + self._repeat * work.decode_seqs
+            and context == self._context + self._repeat * decode_seqs
         ):
-            self._repeat += len(ends_s)
+            self._repeat += n
         else:
             self.close()
+            self._open = True
             self._start_s = start_s
-            self._repeat = len(ends_s)
+            self._repeat = n
             self._context = context
             self._same = same
             self._blocks_used = blocks_used
-            self._prefill_tokens = work.prefill_tokens if work.prefill else 0
-            self._prefill_seqs = len(work.prefill)
-            self._preempted = len(plan.preempted)
-        self._end_s = ends_s[-1]
+        self._end_s = end_s
         self._last_step_s = last_step_s
-        self._open = True
-        if not plain:
-            self.close()
 
     def close(self) -> None:
         """Write the row under construction, if there is one."""
@@ -83,12 +82,12 @@ class StepRows:
                 self._last_step_s,
                 decode_seqs,
                 self._context,
-                self._prefill_tokens,
-                self._prefill_seqs,
+                0,
+                0,
                 self._blocks_used,
                 running,
                 waiting,
-                self._preempted,
+                0,
             )
         )
         self._open = False

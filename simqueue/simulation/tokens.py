@@ -72,6 +72,25 @@ class TokenLog:
 
     def ticked(self, decoding: int, start_s: float, ends_s: Sequence[float]) -> None:
         """Log steps in a row, from `start_s`, in each of which the same `decoding` (>= 1) requests got a token."""
+        n = len(ends_s)
+        joined = self._newly_joined
+        if not joined:
+            gaps_s = [ends_s[0] - self._last_tick_s]
+            if n > 1:
+                gaps_s.extend(map(sub, ends_s[1:], ends_s))
+            self._append_run(gaps_s, decoding)
+            self._push_max(self.ticks + n, max(gaps_s) if n > 1 else gaps_s[0])
+        else:
+            self._ticked_with_newcomers(decoding, start_s, ends_s)
+        self.ticks += n
+        self._last_tick_s = ends_s[-1]
+
+    def gaps(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return every gap between two tokens of one request, in seconds, and how many tokens it holds for."""
+        counts = np.repeat(np.array(self._run_tokens, dtype=np.int64), np.array(self._run_lengths, dtype=np.int64))
+        return np.array(self._gaps_s, dtype=np.float64), counts
+
+    def _ticked_with_newcomers(self, decoding: int, start_s: float, ends_s: Sequence[float]) -> None:
         joined = self._newly_joined
         continuing = decoding - len(joined)
         since_s = self._last_tick_s if continuing else start_s
@@ -90,13 +109,6 @@ class TokenLog:
             gaps_s = list(map(sub, ends_s[1:], ends_s))
             self._append_run(gaps_s, decoding)
             self._push_max(self.ticks + n, max(gaps_s))
-        self.ticks += n
-        self._last_tick_s = ends_s[-1]
-
-    def gaps(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return every gap between two tokens of one request, in seconds, and how many tokens it holds for."""
-        counts = np.repeat(np.array(self._run_tokens, dtype=np.int64), np.array(self._run_lengths, dtype=np.int64))
-        return np.array(self._gaps_s, dtype=np.float64), counts
 
     def _first_decode(self, job: Job, time_s: float) -> None:
         """Its first decode did not follow its first token directly; so the shared tick is not its gap."""

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """What one step runs, as sums.
 
     Attributes
@@ -45,7 +43,10 @@ class Batch:
     @property
     def prefill_tokens(self) -> int:
         """Prompt tokens computed in this step."""
-        return sum(new for _, new in self.prefill)
+        tokens = 0
+        for _, new in self.prefill:
+            tokens += new
+        return tokens
 
     def later(self, steps: int) -> Batch:
         """Return the same composition `steps` repeats on: every decode attends to one token more per step."""

@@ -12,7 +12,7 @@ from simqueue.hardware import Gpu, Model
 from simqueue.hardware.facts import unknown_name
 from simqueue.settings import Settings
 from simqueue.steptime.calibrated import CalibratedStepTime
-from simqueue.steptime.preset import is_file, load_preset, preset_names
+from simqueue.steptime.preset import Preset, is_file, load_preset, preset_names
 from simqueue.steptime.roofline import RooflineStepTime
 
 
@@ -44,7 +44,10 @@ class RooflineSettings(Settings):
 
     def shares(self, base_dir: Path = Path()) -> tuple[float, float]:
         """Return the shares of peak bandwidth and of peak FLOP/s: those given, else the preset's."""
-        values = load_preset(self.preset, base_dir).coefficients
+        return self._shares_with(load_preset(self.preset, base_dir))
+
+    def _shares_with(self, preset: Preset) -> tuple[float, float]:
+        values = preset.coefficients
         return (
             values.bandwidth_share if self.bandwidth_share is None else self.bandwidth_share,
             values.mfu if self.mfu is None else self.mfu,
@@ -66,7 +69,7 @@ class RooflineSettings(Settings):
             The preset's file cannot be read, or model, GPU and tensor_parallel do not go together.
         """
         preset = load_preset(self.preset, base_dir)
-        bandwidth_share, mfu = self.shares(base_dir)
+        bandwidth_share, mfu = self._shares_with(preset)
         if preset.ideal:
             return RooflineStepTime.of(model, gpu, tensor_parallel, bandwidth_share=bandwidth_share, mfu=mfu)
         values = preset.coefficients.model_copy(update={"bandwidth_share": bandwidth_share, "mfu": mfu})

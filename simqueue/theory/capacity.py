@@ -164,8 +164,14 @@ def prompt_steps(lengths: Lengths, server: Server) -> float:
     # what the decodes of a full house leave; chunks are shared, hence one more than the quotient
     left = max(1.0, room - server.max_num_seqs + 1)
     by_budget = 1 + lengths.prompt / left if math.isfinite(left) else 1.0
-    by_chunk = 1.0 if server.chunk_tokens is None else max(1.0, lengths.prompt / server.chunk_tokens + 0.5)
-    return max(by_budget, by_chunk)
+    return max(by_budget, _pieces(lengths, server))
+
+
+def _pieces(lengths: Lengths, server: Server) -> float:
+    """Return into how many pieces the cap on chunks cuts an average prompt."""
+    if server.batching != "chunked" or server.chunk_tokens is None:
+        return 1.0
+    return max(1.0, lengths.prompt / server.chunk_tokens + 0.5)
 
 
 def composition(lengths: Lengths, steps_per_request: float, server: Server) -> Composition:
@@ -173,7 +179,7 @@ def composition(lengths: Lengths, steps_per_request: float, server: Server) -> C
     g = steps_per_request
     # the mean of past x new over a request's pieces is that of its square: E[P²] / 2 = E[P] (past + half a piece)
     mean_square = (lengths.prompt_variance + lengths.prompt**2) / (2 * lengths.prompt)
-    piece = min(lengths.prompt, lengths.prompt / g) if server.batching == "chunked" else lengths.prompt
+    piece = lengths.prompt / _pieces(lengths, server)
     return Composition(
         decodes=(lengths.output - 1) / g,
         context_tokens=lengths.context / g,
@@ -190,8 +196,21 @@ def _forced_steps(lengths: Lengths, server: Server) -> dict[Resource, float]:
     if server.max_num_batched_tokens is not None:
         forced["tokens"] = (lengths.prompt + lengths.output - 1) / server.max_num_batched_tokens
     if server.kv_blocks is not None:
-        forced["kv"] = _held_tokens(lengths, server, k) / (server.kv_blocks * server.block_size)
+        forced["kv"] = _held_tokens(lengths, server, k) / _usable_tokens(lengths, server, server.kv_blocks)
     return forced
+
+
+def _usable_tokens(lengths: Lengths, server: Server, kv_blocks: int) -> float:
+    """Return the tokens of a full pool that are in use on average.
+
+    A newcomer takes the blocks of its prompt at once; where blocks are taken as needed, the head of the queue finds on
+    average half of what it needs, and that much lies idle.
+    """
+    pool = kv_blocks * server.block_size
+    if server.reserve_tokens is not None:
+        return pool
+    head = (lengths.prompt_variance + lengths.prompt**2) / (2 * lengths.prompt)
+    return max(pool - head, pool / 2)
 
 
 def _held_tokens(lengths: Lengths, server: Server, k: float) -> float:
@@ -240,20 +259,23 @@ def _seconds_per_request(
 
 
 def _binomial_step(step: StepTime, lengths: Lengths, server: Server, g: float) -> float:
-    """Return the mean time of a step in which a seat is at its first token with probability 1/O."""
+    """Return the mean time of a step in which each seat is at its prompt in some of its steps, at random.
+
+    A cap on chunks cuts every prompt; the budget only cuts what exceeds it in a step.
+    """
     from scipy.stats import binom  # noqa: PLC0415 - scipy is slow to load and not always wanted
 
-    at = composition(lengths, g, server)
-    seats = at.decodes + at.prompts
+    at, k = composition(lengths, g, server), _pieces(lengths, server)
+    seats = at.decodes + k * at.prompts
     whole = max(1, math.floor(seats))
     m = np.arange(whole + 1) * seats / whole
     return average_seconds(
         step,
         seats - m,
         m,
-        np.asarray(binom.pmf(np.arange(whole + 1), whole, min(1.0, at.prompts / seats))),
+        np.asarray(binom.pmf(np.arange(whole + 1), whole, k * at.prompts / seats)),
         context_per_decode=at.context_tokens / at.decodes,
-        tokens_per_prompt=lengths.prompt,
+        tokens_per_prompt=lengths.prompt / k,
         past_tokens=at.past_tokens,
         budget=server.max_num_batched_tokens,
     )

@@ -329,7 +329,8 @@ class Walk:
 
     def launch(self, step: Step, now: int, free_at: int) -> None:
         """Price the step and let it run after those before it."""
-        decodes = [guest for guest, new in step.shares.items() if new == 1 and guest.computed > len(guest.asked.prompt)]
+        answering = [guest for guest in step.shares if guest.planned - (guest in step.sampling) > len(guest.asked.prompt)]
+        decodes = [guest for guest in answering if step.shares[guest] == 1]
         context = sum(guest.computed for guest in decodes)
         prompts = sum(new for guest, new in step.shares.items() if guest not in decodes)
         step.start = max(now, free_at)

@@ -1,5 +1,6 @@
 """The calibrated roofline: its formula by hand, its terms, its bounds."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from simqueue.errors import InputError
 from simqueue.hardware import GpuSettings, Model, ModelSettings, load_gpu, load_model
-from simqueue.steptime import Batch, CalibratedStepTime, Coefficients, RooflineSettings, preset_names
+from simqueue.steptime import Batch, CalibratedStepTime, Coefficients, RooflineSettings, RooflineStepTime, preset_names
 from simqueue.steptime.preset import load_preset
 
 HERE = Path()
@@ -107,7 +108,8 @@ def test_fp8_reads_half_and_multiplies_twice_as_fast() -> None:
     assert saved_s == pytest.approx(LAYERS / 4 / (0.8 * 3.35e12), rel=1e-9)
     prompt = Batch(prefill=((0, 8192),), sampled_rows=1)
     saved_s = step_time().seconds(prompt) - fp8.seconds(prompt)
-    assert saved_s == pytest.approx(LAYERS * 8192 / 4 / (0.7 * 989.4e12), rel=1e-9)
+    flops = 2 * LAYERS * 8192 / 4
+    assert saved_s == pytest.approx(flops / (0.7 * 989.4e12) - flops / (0.7 * 1978.9e12), rel=1e-9)
 
 
 def test_experts_are_read_as_far_as_tokens_reach_them() -> None:
@@ -151,16 +153,23 @@ BATCHES = st.builds(
 FITTED = [name for name in preset_names() if name != "ideal"]
 
 
+@cache
+def built(preset: str, model: str, tensor_parallel: int) -> tuple[CalibratedStepTime, RooflineStepTime]:
+    """Return a preset's step time on its own GPU, and the bound that full bandwidth and full peak give there."""
+    loaded = load_preset(preset)
+    gpu, shape = load_gpu(loaded.card.gpu or "", HERE), load_model(model, HERE)
+    bound = RooflineStepTime.of(shape, gpu, tensor_parallel, bandwidth_share=1.0, mfu=1.0)
+    return CalibratedStepTime.of(shape, gpu, tensor_parallel, loaded.coefficients, loaded), bound
+
+
 @pytest.mark.parametrize("preset", FITTED)
 @settings(deadline=None, max_examples=60)
 @given(batch=BATCHES, tensor_parallel=st.sampled_from([1, 2, 4, 8]))
 def test_no_preset_is_faster_than_the_peaks(preset: str, batch: Batch, tensor_parallel: int) -> None:
     """No calibrated step takes less than the ideal roofline at full bandwidth and full peak."""
-    gpu = load_gpu(load_preset(preset).card.gpu or "", HERE)
     for model in ("llama-3.1-8b", "qwen3-30b-a3b", "gpt-oss-20b"):
-        args = (load_model(model, HERE), gpu, tensor_parallel)
-        bound = RooflineSettings(bandwidth_share=1.0, mfu=1.0).build(*args)
-        assert RooflineSettings(preset=preset).build(*args).seconds(batch) >= bound.seconds(batch) * (1 - 1e-12)
+        prices, bound = built(preset, model, tensor_parallel)
+        assert prices.seconds(batch) >= bound.seconds(batch) * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("preset", FITTED)
@@ -168,19 +177,16 @@ def test_no_preset_is_faster_than_the_peaks(preset: str, batch: Batch, tensor_pa
 @given(batch=BATCHES, tensor_parallel=st.sampled_from([1, 4]))
 def test_the_terms_that_count_add_up(preset: str, batch: Batch, tensor_parallel: int) -> None:
     """The explained terms marked as counting add up to the step's time, in every preset and kind of step."""
-    gpu = load_gpu(load_preset(preset).card.gpu or "", HERE)
     for model in ("llama-3.1-8b", "gpt-oss-20b"):
-        prices = RooflineSettings(preset=preset).build(load_model(model, HERE), gpu, tensor_parallel)
+        prices, _ = built(preset, model, tensor_parallel)
         total = sum(term.seconds for term in prices.explain(batch) if term.counts)
         assert total == pytest.approx(prices.seconds(batch), rel=1e-9)
 
 
 @pytest.mark.parametrize("preset", ["vllm-h100", "vllm-h200-kernels", "trtllm-h100"])
 def test_eight_gpus_are_not_eight_times_as_fast(preset: str) -> None:
-    """Launches and all-reduces do not shrink: a decode of 16 at TP 8 takes more than an eighth, and more than a sixth."""
-    gpu = load_gpu(load_preset(preset).card.gpu or "", HERE)
-    model = load_model("llama-3.1-8b", HERE)
-    one, eight = (RooflineSettings(preset=preset).build(model, gpu, n).seconds(decode(16, 1024)) for n in (1, 8))
+    """Launches and all-reduces do not shrink: eight GPUs take more than a sixth of the time of one, and less than it."""
+    one, eight = (built(preset, "llama-3.1-8b", n)[0].seconds(decode(16, 1024)) for n in (1, 8))
     assert eight > one / 6
     assert eight < one
 
@@ -188,8 +194,8 @@ def test_eight_gpus_are_not_eight_times_as_fast(preset: str) -> None:
 def test_a_given_share_replaces_the_presets() -> None:
     """bandwidth_share and mfu that are given take the place of a calibrated preset's; the other values stay."""
     settings_ = RooflineSettings(preset="vllm-h100-kernels", bandwidth_share=0.42)
-    built, preset = settings_.build(LLAMA_70B, H100, 4), load_preset("vllm-h100-kernels")
+    made, preset = settings_.build(LLAMA_70B, H100, 4), load_preset("vllm-h100-kernels")
     expected = preset.coefficients.model_copy(update={"bandwidth_share": 0.42})
-    assert isinstance(built, CalibratedStepTime)
-    assert built.rates == step_time(expected).rates
+    assert isinstance(made, CalibratedStepTime)
+    assert made.rates == step_time(expected).rates
     assert settings_.shares() == (0.42, preset.coefficients.mfu)

@@ -1,7 +1,6 @@
 """Many steps in a row cost exactly what each of them costs alone; more work never costs less."""
 
 from bisect import bisect_left
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,17 +81,16 @@ def test_durations_are_bit_identical_to_single_steps(model: StepTime, batch: Bat
 def test_more_work_never_takes_less_time(model: StepTime, batch: Batch) -> None:
     """A decode more, a token of context more, a prompt piece more or a larger chunk never shortens a step."""
     larger = [
-        replace(
-            batch,
+        batch._replace(
             decode_seqs=batch.decode_seqs + 1,
             decode_tokens=batch.decode_tokens + 1,
             context_tokens=batch.context_tokens + 1,
             sampled_rows=batch.sampled_rows + 1,
         ),
-        replace(batch, context_tokens=batch.context_tokens + 1),
-        replace(batch, prefill=(*batch.prefill, (7, 1))),
+        batch._replace(context_tokens=batch.context_tokens + 1),
+        batch._replace(prefill=(*batch.prefill, (7, 1))),
         *(
-            replace(batch, prefill=(*batch.prefill[:i], (past, new + 1), *batch.prefill[i + 1 :]))
+            batch._replace(prefill=(*batch.prefill[:i], (past, new + 1), *batch.prefill[i + 1 :]))
             for i, (past, new) in enumerate(batch.prefill)
         ),
     ]

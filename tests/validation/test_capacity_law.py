@@ -92,7 +92,11 @@ AFFINE_CASES = {
     ),
     "paged pool": (scenario({**WHOLE, "max_num_seqs": 1000}, kv_cache=SMALL), "kv"),
     "paged pool, constant": (
-        with_lengths(scenario({**WHOLE, "max_num_seqs": 1000}, kv_cache=SMALL), output_tokens=CONSTANT),
+        with_lengths(
+            scenario({**WHOLE, "max_num_seqs": 1000}, kv_cache=SMALL),
+            output_tokens=CONSTANT,
+            prompt_tokens={"distribution": "uniform", "low": 250, "high": 750},
+        ),
         "kv",
     ),
     "context": (scenario({**WHOLE, "max_num_seqs": 32}, step_time=linear(0.02, 5e-4, 2e-5, 1e-6)), "slots"),
@@ -112,7 +116,7 @@ def test_affine_capacity_within_two_percent(name: str) -> None:
     loaded = from_mapping(AFFINE_CASES[name][0])
     found = policy_loads(loaded)["p"].capacity
     assert found is not None
-    simulated = saturation_throughput(loaded, "p", requests=4000, replications=3)
+    simulated = saturation_throughput(loaded, "p", requests=4000, replications=8 if "waves" in name else 3)
     assert found.binding == AFFINE_CASES[name][1]
     assert found.max_rate_rps == pytest.approx(simulated.mean, rel=0.02)
 

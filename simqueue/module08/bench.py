@@ -1,0 +1,214 @@
+"""Slot filling in torch: waves padded to their longest answer, against slots that are refilled at once.
+
+Both policies run the same requests through the same network. One model call is one prefill of prompts that enter
+together, or one decode of every row in the batch; rows of finished requests in a wave are computed and count for
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+from simqueue.errors import InputError
+from simqueue.module08.tinylm import TinyLM, load_torch
+from simqueue.settings import nearest
+
+BenchPolicy = Literal["pad_to_max", "continuous"]
+BENCH_POLICIES: tuple[BenchPolicy, ...] = get_args(BenchPolicy)
+PROMPT_TOKENS: Final = 64
+REQUESTS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One model call.
+
+    Attributes
+    ----------
+    prefill_tokens : int
+        Prompt tokens computed; 0 in a decode call.
+    rows : int
+        Requests in the call, finished ones of a wave included.
+    useful : int
+        Of these, requests that get a token they asked for; 0 in a prefill.
+    seconds : float
+        How long it took; 0 where nothing was run.
+    """
+
+    prefill_tokens: int
+    rows: int
+    useful: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SlotUse:
+    """One request in one slot, counted in calls: first call of its own, and first calls after its last and its stay."""
+
+    slot: int
+    request: int
+    start: int
+    done: int
+    end: int
+
+
+@dataclass(slots=True)
+class BenchRun:
+    """What a run of the bench leaves behind."""
+
+    policy: BenchPolicy
+    batch_size: int
+    calls: list[Call] = field(default_factory=list)
+    slots: list[SlotUse] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def generated(self) -> int:
+        """Tokens that somebody asked for."""
+        return sum(call.useful for call in self.calls)
+
+    @property
+    def utilisation(self) -> float:
+        """Useful rows over all slots of all decode calls."""
+        decodes = sum(1 for call in self.calls if not call.prefill_tokens)
+        return self.generated / (decodes * self.batch_size) if decodes else math.nan
+
+
+def bench(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> tuple[int, float, int]:
+    """Generate answers of the given lengths with `TinyLM`, on a CUDA device if there is one.
+
+    Parameters
+    ----------
+    policy : {"pad_to_max", "continuous"}
+        Waves of `batch_size`, each until its longest answer is complete; or slots refilled before each decode call.
+    out_lens : sequence of int
+        Tokens to make for each request, each at least 1.
+    batch_size : int
+        Slots.
+
+    Returns
+    -------
+    generated : int
+        Tokens made for somebody: the sum of `out_lens`.
+    seconds : float
+        Wall time.
+    calls : int
+        Model calls, prefills included.
+
+    Raises
+    ------
+    InputError
+        If torch is not installed, there is no such policy, or a number is out of range.
+    """
+    run = run_bench(policy, out_lens, batch_size)
+    return run.generated, run.seconds, len(run.calls)
+
+
+def module_lengths(seed: int = 7, n: int = REQUESTS) -> list[int]:
+    """Return the module's answer lengths: lognormal with median 180 and sigma 0.5, within 64 and 512, whole tokens."""
+    rng = random.Random(seed)  # noqa: S311 - the module's generator, to the bit
+    return [int(min(max(rng.lognormvariate(math.log(180), 0.5), 64), 512)) for _ in range(n)]
+
+
+def run_bench(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> BenchRun:
+    """Run `bench` and return every call and slot."""
+    _check(policy, out_lens, batch_size)
+    torch = load_torch()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = TinyLM(torch, device)
+    step = _timed_step(torch, model, device)
+    step(batch_size, PROMPT_TOKENS)  # the first calls set up threads and kernels
+    step(batch_size, 1)
+    start_s = time.perf_counter()
+    run = _played(policy, out_lens, batch_size, step)
+    run.seconds = time.perf_counter() - start_s
+    return run
+
+
+def planned(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> BenchRun:
+    """Return the calls and slots of a run without running the network; it needs no torch, and takes no time."""
+    _check(policy, out_lens, batch_size)
+    return _played(policy, out_lens, batch_size, lambda rows, length: 0.0)
+
+
+Step = Callable[[int, int], float]
+"""Runs the network on (rows, tokens a row) and returns the seconds it took."""
+
+
+def _played(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int, step: Step) -> BenchRun:
+    run = BenchRun(policy, batch_size)
+    (_pad_to_max if policy == "pad_to_max" else _continuous)(run, out_lens, step)
+    return run
+
+
+def _pad_to_max(run: BenchRun, out_lens: Sequence[int], step: Step) -> None:
+    for first, wave in _waves(out_lens, run.batch_size):
+        start = len(run.calls)
+        run.calls.append(_prefill(len(wave), step))
+        for made in range(max(wave)):
+            run.calls.append(_decode(len(wave), sum(made < length for length in wave), step))
+        end = len(run.calls)
+        run.slots += [SlotUse(i, first + i, start, start + 1 + length, end) for i, length in enumerate(wave)]
+
+
+def _continuous(run: BenchRun, out_lens: Sequence[int], step: Step) -> None:
+    waiting = deque(enumerate(out_lens))
+    slots: list[tuple[int, int, int] | None] = [None] * run.batch_size  # request, tokens to make, first call
+    while waiting or any(slots):
+        entering = [i for i, held in enumerate(slots) if held is None][: len(waiting)]
+        for slot in entering:
+            request, length = waiting.popleft()
+            slots[slot] = (request, length, len(run.calls))
+        if entering:
+            run.calls.append(_prefill(len(entering), step))
+        active = sum(held is not None for held in slots)
+        run.calls.append(_decode(active, active, step))
+        for slot, held in enumerate(slots):
+            if held is not None:
+                request, left, start = held
+                slots[slot] = (request, left - 1, start) if left > 1 else None
+                if left == 1:
+                    run.slots.append(SlotUse(slot, request, start, len(run.calls), len(run.calls)))
+
+
+def _waves(out_lens: Sequence[int], size: int) -> Iterator[tuple[int, Sequence[int]]]:
+    for first in range(0, len(out_lens), size):
+        yield first, out_lens[first : first + size]
+
+
+def _prefill(rows: int, step: Step) -> Call:
+    return Call(rows * PROMPT_TOKENS, rows, 0, step(rows, PROMPT_TOKENS))
+
+
+def _decode(rows: int, useful: int, step: Step) -> Call:
+    return Call(0, rows, useful, step(rows, 1))
+
+
+def _timed_step(torch: Any, model: TinyLM, device: str) -> Step:
+    def step(rows: int, length: int) -> float:
+        start_s = time.perf_counter()
+        with torch.inference_mode():
+            model(torch.zeros((rows, length), dtype=torch.long, device=device))
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - start_s
+
+    return step
+
+
+def _check(policy: str, out_lens: Sequence[int], batch_size: int) -> None:
+    if policy not in BENCH_POLICIES:
+        guess = nearest(policy, list(BENCH_POLICIES))
+        hint = f"did you mean '{guess}'? " if guess else ""
+        raise InputError(f"policy = {policy!r}: {hint}allowed: {', '.join(BENCH_POLICIES)}")
+    if batch_size < 1:
+        raise InputError(f"batch_size = {batch_size}: must be at least 1")
+    short = next((length for length in out_lens if length < 1), None)
+    if short is not None:
+        raise InputError(f"out_lens: {short} must be at least 1")

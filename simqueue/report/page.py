@@ -1,0 +1,92 @@
+"""The page of a result: warnings first, then the comparison, the figures, and what was run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from simqueue.report.activity import kv_and_queue, step_composition, token_gaps
+from simqueue.report.cdf import latency_figure
+from simqueue.report.document import Cells, Code, Document, Heading, Items, Paragraph, Picture
+from simqueue.report.shown import first_replication
+from simqueue.report.text import comparison_rows, notes
+from simqueue.report.timeline import batch_timeline
+
+if TYPE_CHECKING:
+    from simqueue.report.shown import Shown
+
+_MOST_REASONS: Final = 20
+_MOST_ROWS: Final = 400
+_MOST_POLICIES: Final = 4
+"""Policies that get figures of their own; the tables and the common figures show all."""
+
+
+def result_page(result: Shown) -> Document:
+    """Return the page of a result, fresh or read back from its folder."""
+    name = str(result.scenario.get("name", "scenario"))
+    document = Document(f"simqueue: {name}")
+    document.add(Paragraph(f"simqueue {result.version}, seed {result.seed}, {len(result.policies)} policies."))
+    if result.warnings:
+        document.add(Items(tuple(f"Warning: {line}" for line in result.warnings), role="warning"))
+    document.add(Heading("Comparison"), _comparison(result))
+    if said := notes(result):
+        document.add(Items(tuple(said)))
+    document.add(*_refusals(result))
+    _add_figures(document, result)
+    document.add(Heading("What was run"), *_resolved(result))
+    return document
+
+
+def _comparison(result: Shown) -> Cells:
+    policies, rows = comparison_rows(result)
+    table = tuple((label, *cells) for label, cells in rows)
+    return Cells(("", *policies), table, numeric=tuple(range(1, len(policies) + 1)))
+
+
+def _refusals(result: Shown) -> list[Cells]:
+    """Say why requests were turned away, one row a reason."""
+    refused = result.requests[result.requests["status"] == "rejected"]
+    if refused.empty:
+        return []
+    counted = Counter(zip(refused["policy"].tolist(), refused["reject_reason"].tolist(), strict=True))
+    rows = [(str(policy), str(why), f"{n:,}") for (policy, why), n in counted.most_common(_MOST_REASONS)]
+    return [Cells(("policy", "reason", "requests"), tuple(rows), caption="Rejected requests", numeric=(2,))]
+
+
+def _add_figures(document: Document, result: Shown) -> None:
+    document.add(Heading("Latency"))
+    document.add(Picture(latency_figure(result), "latency", "Distribution of latencies over finished requests."))
+    document.add(Heading("Over time"))
+    document.add(Picture(kv_and_queue(result), "kv-and-queue", "KV blocks in use and requests waiting."))
+    until_s = _first_part_s(result)
+    part = "" if until_s is None else f" The first {until_s:.3g} s."
+    gaps = f"Gap between two tokens of a decoding request: a prompt in the same step shows as a spike.{part}"
+    around = None if until_s is None else (0.0, until_s)
+    document.add(Picture(token_gaps(result, around_s=around), "token-gaps", gaps))
+    document.add(Heading("Steps and slots"))
+    for policy in result.policies[:_MOST_POLICIES]:
+        steps = f"{policy}: prompt tokens and decodes of each step.{part}"
+        document.add(Picture(step_composition(result, policy, until_s=until_s), f"steps-{policy}", steps))
+        slots = f"{policy}: which request sits in which slot.{part}"
+        document.add(Picture(batch_timeline(result, policy, until_s=until_s), f"slots-{policy}", slots))
+    left = len(result.policies) - _MOST_POLICIES
+    if left > 0:
+        document.add(Paragraph(f"The steps and slots of {left} more policies are not drawn."))
+
+
+def _first_part_s(result: Shown) -> float | None:
+    """Return the end of the part of a run in which single steps can be told apart; None: all of it."""
+    starts = [table["start_s"].to_numpy() for table in (first_replication(result.steps, p) for p in result.policies)]
+    late = [float(start[_MOST_ROWS]) for start in starts if len(start) > _MOST_ROWS]
+    return min(late) if late else None
+
+
+def _resolved(result: Shown) -> list[Code]:
+    """Return the scenario as it was resolved, and where each value came from."""
+    values = {key: value for key, value in result.scenario.items() if key != "origin"}
+    blocks = [Code(json.dumps(values, indent=2, ensure_ascii=False), "Resolved scenario")]
+    if origin := result.scenario.get("origin"):
+        lines = "\n".join(f"{path}: {source}" for path, source in origin.items())
+        blocks.append(Code(lines, "Where each value came from"))
+    return blocks

@@ -1,0 +1,84 @@
+"""A result read back from the folder it was saved to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simqueue.errors import InputError
+from simqueue.results.store import MARKER
+from simqueue.statistics.intervals import CONFIDENCE
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from simqueue.results.summary import Row
+
+
+@dataclass(frozen=True)
+class StoredResult:
+    """The tables of a saved result; see `simqueue.report.shown.Shown` for what each is."""
+
+    scenario: Mapping[str, Any]
+    version: str
+    seed: int
+    requests: pd.DataFrame
+    steps: pd.DataFrame
+    summary_rows: tuple[Row, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Names of the policies, in order."""
+        return tuple(dict.fromkeys(str(row["policy"]) for row in self.summary_rows))
+
+    @property
+    def slo(self) -> Mapping[str, float]:
+        """Limits in milliseconds."""
+        return {name: limit for name, limit in (self.scenario.get("slo") or {}).items() if limit is not None}
+
+    @property
+    def warmup_s(self) -> float:
+        """Requests that arrived before are not measured."""
+        found = self.summary_rows[0].get("warmup_s") if self.summary_rows else None
+        return float(found) if isinstance(found, int | float) else 0.0
+
+    @property
+    def replicated(self) -> bool:
+        """Whether any policy ran more than once."""
+        return any(isinstance(n := row.get("replications"), int) and n > 1 for row in self.summary_rows)
+
+    @property
+    def confidence(self) -> float:
+        """Nominal coverage of the intervals."""
+        return float((self.scenario.get("precision") or {}).get("confidence", CONFIDENCE))
+
+
+def read_result(folder: Path) -> StoredResult:
+    """Read what `Result.save` wrote.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no result, or part of it is missing or spoilt.
+    """
+    import pandas as pd  # noqa: PLC0415 - heavy
+
+    if not (folder / MARKER).is_file():
+        raise InputError(f"{folder}: holds no result of simqueue ({MARKER} is not there)")
+    try:
+        said = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        return StoredResult(
+            scenario=said["scenario"],
+            version=said["version"],
+            seed=said["seed"],
+            requests=pd.read_parquet(folder / "requests.parquet"),
+            steps=pd.read_parquet(folder / "steps.parquet"),
+            summary_rows=tuple(said["summary"]),
+            warnings=tuple(said["warnings"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{folder}: the result cannot be read: {' '.join(str(error).split())}") from error

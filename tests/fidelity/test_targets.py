@@ -1,0 +1,108 @@
+"""The presets that come with the package against the measurements: how far they may be off."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simqueue.fidelity.evaluate import (
+    SERVED_PRESETS,
+    STEP_PRESETS,
+    Compared,
+    ComparedServed,
+    compare_served,
+    compare_steps,
+    phase_of,
+)
+from simqueue.fidelity.replay import RUNS, Replay, replay
+
+DATA = Path(__file__).parents[2] / "data" / "groundtruth"
+
+
+@pytest.fixture(scope="module")
+def steps() -> dict[tuple[str, str], Compared]:
+    """Every source and GPU of measured steps."""
+    return {(one.source, one.gpu): one for one in compare_steps(DATA)}
+
+
+@pytest.fixture(scope="module")
+def served() -> list[ComparedServed]:
+    """Every engine's served means."""
+    return compare_served(DATA)
+
+
+@pytest.fixture(scope="module")
+def replays() -> dict[str, Replay]:
+    """Both replays."""
+    return {run.gpu: replay(run, DATA) for run in RUNS}
+
+
+@pytest.mark.parametrize(("gpu", "limit"), [("h100-sxm", 5), ("h200-sxm", 6), ("a100-80gb", 6)])
+def test_kernels_of_decode_and_prefill(steps: dict[tuple[str, str], Compared], gpu: str, limit: float) -> None:
+    """Over decode and prefill on one to eight GPUs the mean error is at most 5 % (H100) or 6 % (H200, A100)."""
+    one = steps["aiconfigurator", gpu]
+    assert {case.tensor_parallel for case in one.cases} == {1, 2, 4, 8}
+    assert np.abs(one.calibrated).mean() <= limit
+    assert np.abs(one.ideal).mean() > 25
+
+
+@pytest.mark.parametrize("gpu", ["rtx-4090", "rtx-pro-6000"])
+def test_mixed_steps(steps: dict[tuple[str, str], Compared], gpu: str) -> None:
+    """Steps in which prompts join decodes are off by at most 7 % on average, and so are all steps together."""
+    one = steps["llmservingsim", gpu]
+    mixed = np.array([phase_of(case) == "mixed" for case in one.cases])
+    assert mixed.sum() > 200
+    assert np.abs(one.calibrated[mixed]).mean() <= 7
+    assert np.abs(one.calibrated).mean() <= 7
+
+
+@pytest.mark.parametrize("gpu", ["h100-sxm", "a100-80gb"])
+def test_host_bound_decodes(steps: dict[tuple[str, str], Compared], gpu: str) -> None:
+    """Decode steps that wait for the CPU are off by at most 4 % on average."""
+    one = steps["splitwise", gpu]
+    decode = np.array([phase_of(case) == "decode" for case in one.cases])
+    assert decode.sum() > 30
+    assert np.abs(one.calibrated[decode]).mean() <= 4
+
+
+@pytest.mark.parametrize("place", range(len(SERVED_PRESETS)))
+def test_served_time_per_token(served: list[ComparedServed], place: int) -> None:
+    """The median error of mean TPOT in closed loops is at most 8 %; the ideal roofline's is above 40 %."""
+    one = served[place]
+    assert len(one.rows) > 30
+    assert np.median(np.abs(one.tpot.calibrated)) <= 8
+    assert np.median(np.abs(one.tpot.ideal)) > 40
+
+
+@pytest.mark.parametrize(("gpu", "ttft_limit"), [("rtx-pro-6000", 12), ("rtx-4090", 10)])
+def test_replays(replays: dict[str, Replay], gpu: str, ttft_limit: float) -> None:
+    """Replayed runs have mean TPOT and E2EL within 6 %, mean TTFT within 12 % and 10 %."""
+    one = replays[gpu]
+    off = {name: 100 * abs(one.simulated[name].mean() / one.measured[name].mean() - 1) for name in one.measured}
+    assert off["tpot_ms"] <= 6
+    assert off["e2el_ms"] <= 6
+    assert off["ttft_ms"] <= ttft_limit
+
+
+def test_preemptions_are_of_the_measured_order(replays: dict[str, Replay]) -> None:
+    """The RTX 4090 preempts at least as often as its series shows and less than three times that; the other never."""
+    one = replays["rtx-4090"]
+    assert one.measured_preemptions <= one.simulated_preemptions <= 3 * one.measured_preemptions
+    assert replays["rtx-pro-6000"].simulated_preemptions == 0
+
+
+def test_replays_follow_the_measured_series(replays: dict[str, Replay]) -> None:
+    """Running and waiting requests stay close to the measured ones: a tenth of their peak on average."""
+    for one in replays.values():
+        t_s = one.measured_series["t_s"]
+        place = np.searchsorted(one.simulated_series["t_s"], t_s, "right") - 1
+        for name in ("running", "waiting"):
+            measured = one.measured_series[name]
+            distance = np.abs(one.simulated_series[name][place] - measured).mean()
+            assert distance <= 0.1 * measured.max()
+
+
+def test_every_step_preset_is_compared() -> None:
+    """Each source and GPU stands once, with a preset of its own."""
+    assert len({(source, gpu) for source, gpu, _ in STEP_PRESETS}) == len(STEP_PRESETS)
+    assert len({preset for _, _, preset in STEP_PRESETS}) == len(STEP_PRESETS)

@@ -1,0 +1,171 @@
+"""Random small scenarios for vLLM's V1 scheduler: tight pools, ties, shared tokens, every flag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
+from simqueue.request import Request
+from simqueue.schedulers.door import Door
+from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules, VllmV1Settings
+from simqueue.simulation import Recording, RunOptions, Simulation
+from simqueue.simulation.replica import Observer
+from simqueue.steptime import ConstantStepTime, LinearStepTime, StepTime
+
+UNIT_S = 2**-16
+"""Unit of exact times."""
+TICK_S = 2**-7
+"""Grid of arrivals, and length of a constant step: sums on it are exact, so ties are real ties."""
+TICK_UNITS = 512
+
+CONSTANT = ConstantStepTime(TICK_S)
+EXACT_LINEAR = LinearStepTime(37 * UNIT_S, 5 * UNIT_S, 11 * UNIT_S, 3 * UNIT_S, 1 * UNIT_S)
+ROUGH_LINEAR = LinearStepTime(0.0021, 3.3e-5, 0.0007, 1.1e-4, 1.7e-6)
+
+
+@dataclass(frozen=True)
+class VllmCase:
+    """A scenario with one engine."""
+
+    requests: tuple[Request, ...]
+    flags: dict[str, Any]
+    rules: VllmV1Rules
+    blocks: int
+    block_size: int
+    step_time: StepTime
+    watermark_blocks: int = 0
+    prefix_caching: bool = False
+    unhashed_first: bool = True
+    max_model_len: int | None = None
+    reject: bool = True
+    horizon_s: float = float("inf")
+
+    @property
+    def depth(self) -> int:
+        """Steps in flight."""
+        return 2 if self.flags["async_scheduling"] else 1
+
+    def cache(self) -> KVCache:
+        """Return a fresh pool."""
+        if not self.prefix_caching:
+            return PagedKVCache(self.blocks, self.block_size, self.watermark_blocks)
+        return PrefixKVCache(
+            self.blocks,
+            self.block_size,
+            self.watermark_blocks,
+            unhashed_first=self.unhashed_first,
+            lag=self.depth - 1,
+        )
+
+    def play(self, *, fast: bool = True, observer: Observer | None = None) -> Recording:
+        """Run it with every check on."""
+        door = Door(self.max_model_len, self.reject, cuts_output=True)
+        policy = VllmV1(VllmV1Settings.model_validate(self.flags), self.cache(), door, self.rules)
+        policy.observed = observer is not None
+        options = RunOptions(self.horizon_s, fast=fast, check=True)
+        return Simulation(list(self.requests), policy, self.step_time, options, observer=observer).run()
+
+    def without_horizon(self) -> VllmCase:
+        """Return the same case, played to its end."""
+        return replace(self, horizon_s=float("inf"))
+
+
+@st.composite
+def traffic(draw: st.DrawFn, most: int = 14) -> tuple[Request, ...]:
+    """Requests in order of arrival: families that share prompts and answers, next turns that may come too early."""
+    number = draw(st.integers(1, most))
+    shift_s = draw(st.sampled_from([0.0, 0.0, TICK_S / 2]))
+    priorities = draw(st.sampled_from([0, 2]))
+    requests: list[Request] = []
+    tick = 0
+    for index in range(number):
+        tick += draw(st.sampled_from([0, 0, 0, 1, 1, 2, 5, 20]))
+        output_tokens = draw(st.integers(1, 4) | st.integers(4, 30))
+        prompt, stream = draw(identity(requests, index))
+        requests.append(
+            Request(
+                str(index),
+                tick * TICK_S + shift_s,
+                sum(length for _, _, length in prompt) if prompt else draw(st.integers(1, 6) | st.integers(1, 40)),
+                output_tokens,
+                priority=draw(st.integers(0, priorities)),
+                prompt=prompt,
+                output_stream=stream,
+            )
+        )
+    return tuple(requests)
+
+
+Segments = tuple[tuple[int, int, int], ...]
+
+
+@st.composite
+def identity(draw: st.DrawFn, before: list[Request], index: int) -> tuple[Segments | None, int | None]:
+    """Token identity of one request: none, a shared beginning, a copy, or a next turn of one before it."""
+    kind = draw(st.sampled_from(["own", "shared", "shared", "copy", "turn", "turn"]))
+    known = [request for request in before if request.prompt and request.output_stream is not None]
+    if kind == "own":
+        return None, None
+    if kind == "shared" or not known:
+        pieces = [(draw(st.integers(1, 2)), 0, draw(st.integers(1, 30)))]
+        if draw(st.booleans()):
+            pieces.append((100 + index, 0, draw(st.integers(1, 20))))
+        return tuple(pieces), draw(st.sampled_from([500 + index, 500, None]))
+    other = draw(st.sampled_from(known))
+    assert other.prompt is not None
+    if kind == "copy":
+        return other.prompt, other.output_stream
+    said = draw(st.sampled_from([other.output_tokens, max(1, other.output_tokens - 1), 40]))
+    pieces = [*other.prompt, (other.output_stream or 0, 0, said)]
+    if draw(st.booleans()):
+        pieces.append((200 + index, 0, draw(st.integers(1, 9))))
+    return tuple(pieces), draw(st.sampled_from([500 + index, 500]))
+
+
+@st.composite
+def vllm_cases(
+    draw: st.DrawFn,
+    step_times: tuple[StepTime, ...] = (CONSTANT, CONSTANT, EXACT_LINEAR, ROUGH_LINEAR),
+    *,
+    most: int = 14,
+) -> VllmCase:
+    """A scenario whose pool is often just large enough for the largest request, and sometimes not even that."""
+    requests = draw(traffic(most))
+    seats = draw(st.sampled_from([1, 2, 3, 4, 6, 8]))
+    threshold = draw(st.sampled_from([0, 0, 0, 1, 3, 5, 9]))
+    flags = {
+        "max_num_seqs": seats,
+        "max_num_batched_tokens": draw(st.integers(seats, seats + 12) | st.integers(seats + 12, 80)),
+        "policy": draw(st.sampled_from(["fcfs", "fcfs", "priority"])),
+        "enable_chunked_prefill": draw(st.sampled_from([True, True, True, False])),
+        "long_prefill_token_threshold": threshold,
+        "long_prefill_token_threshold_adaptive": bool(threshold) and draw(st.booleans()),
+        "scheduler_reserve_full_isl": draw(st.booleans()),
+        "async_scheduling": draw(st.booleans()),
+    }
+    adaptive = flags["long_prefill_token_threshold_adaptive"]  # no version has it without sparing who is alone
+    rules = VllmV1Rules(adaptive or draw(st.booleans()), draw(st.sampled_from(["stop", "stop", "skip"])))
+    block_size = draw(st.sampled_from([1, 2, 3, 4, 8, 16, 32]))
+    max_model_len = draw(st.sampled_from([None, None, 25, 50]))
+    longest = max(request.prompt_tokens + request.output_tokens for request in requests)
+    peak = min(longest, max_model_len or longest) - 1
+    fits = draw(st.integers(0, 9)) != 0
+    extra = draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3, 8, 40]) if fits else st.integers(-3, -1))
+    blocks = max(1, -(-max(peak, 1) // block_size) + extra)
+    return VllmCase(
+        requests,
+        flags,
+        rules,
+        blocks=blocks,
+        block_size=block_size,
+        step_time=draw(st.sampled_from(step_times)),
+        watermark_blocks=draw(st.sampled_from([0, 0, 0, 1, blocks // 2])),
+        prefix_caching=draw(st.sampled_from([True, True, False])),
+        unhashed_first=draw(st.sampled_from([True, True, False])),
+        max_model_len=max_model_len,
+        reject=draw(st.integers(0, 4)) != 0,
+        horizon_s=draw(st.just(float("inf")) | st.integers(1, 120).map(lambda n: n * TICK_S)),
+    )
