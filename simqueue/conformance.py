@@ -19,7 +19,6 @@ from simqueue.experiment.build import build
 from simqueue.scenario import effective, from_mapping
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.replica import SeenStep
-from simqueue.workload import generate
 
 US_PER_S = 1_000_000
 US_PER_MS = 1000

@@ -20,7 +20,8 @@ class RequestStream(Protocol):
 class Luck(Protocol):
     """A uniform number in [0, 1) for an attempt of a request, whatever else was drawn."""
 
-    def __call__(self, request_id: str, attempt: int) -> float: ...
+    def __call__(self, request_id: str, attempt: int) -> float:
+        """Return the number."""
 
 
 @dataclass(frozen=True, slots=True)

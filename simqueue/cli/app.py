@@ -13,12 +13,14 @@ from simqueue.cli import (
     explain,
     init,
     listing,
+    module08,
     report,
     run,
     schema,
     theory,
     validate,
     verify,
+    workload,
 )
 
 app = typer.Typer(
@@ -57,4 +59,6 @@ app.command("explain")(explain.explain)
 app.command("calibrate")(calibrate.calibrate)
 app.command("report")(report.report)
 app.command("verify")(verify.verify)
+app.command("workload")(workload.workload)
 app.add_typer(listing.app, name="list")
+app.add_typer(module08.app, name="module08")

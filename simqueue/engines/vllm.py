@@ -238,7 +238,9 @@ def _v0(flags: VllmFlags, facts: VllmFacts, around: Surroundings, chosen: _Chose
     ):
         value = getattr(flags, flag)
         if value != neutral:
-            raise InputError(f"{flag} = {value}: V0 of vllm {facts.version} has no such flag, or it is not modelled")
+            raise InputError(
+                f"{flag} = {str(value).lower()}: V0 of vllm {facts.version} has no such flag, or it is not modelled"
+            )
     longest = around.max_model_len
     is_long = longest is not None and longest > CHUNKS_ABOVE_TOKENS
     by_itself = facts.chunked_prefill == "on_when_long" and is_long

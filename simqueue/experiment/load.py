@@ -91,10 +91,11 @@ def demand(scenario: Scenario, requests: Sequence[Request] | None = None) -> Dem
     if workload.arrivals is not None and workload.prompt_tokens is not None and workload.output_tokens is not None:
         laws = [law.resolved(scenario.base_dir) for law in (workload.prompt_tokens, workload.output_tokens)]
         prompts, outputs = (law.sample(stream(0, 0, f"capacity.{i}"), SAMPLE) for i, law in enumerate(laws))
-        moments = [(law.mean(), law.variance()) for law in laws]
+        prompt, output = ((law.mean(), law.variance()) for law in laws)
+        finite = np.isfinite((*prompt, *output)).all()  # a heavy tail may have no variance; then the sample has to do
+        lengths = from_moments(prompt, output, prompts, outputs) if finite else from_sample(prompts, outputs)
         scv = workload.arrivals.gap_scv
-        rate = workload.arrivals.mean_rate_rps
-        return Demand(rate, 1.0 if scv is None else scv, from_moments(*moments, prompts, outputs))
+        return Demand(workload.arrivals.mean_rate_rps, 1.0 if scv is None else scv, lengths)
     if requests is None:
         requests = _fixed(scenario)
     return _observed(requests)

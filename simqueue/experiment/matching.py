@@ -87,25 +87,38 @@ def predict(scenario: Scenario, policy: str) -> Prediction:
 
 
 def _case(scenario: Scenario, chosen: EffectivePolicy, parts: Parts) -> _Case | str:
-    workload, settings, kv = scenario.workload, chosen.settings, parts.policy.kv
+    """Return the policy in the terms of theory, or why it is no case of it."""
+    workload = scenario.workload
     if workload is None or workload.timeout_s is not None or workload.max_concurrency is not None:
         return "exact theory needs one workload of patient clients"
-    if not isinstance(workload.arrivals, PoissonArrivals) or workload.prompt_tokens is None or workload.system_prompt:
-        return "exact theory needs Poisson arrivals with laws of lengths"
-    if workload.output_tokens is None or not isinstance(parts.step_time, ConstantStepTime | LinearStepTime):
+    arrivals, prompts, outputs = workload.arrivals, workload.prompt_tokens, workload.output_tokens
+    independent = not (workload.system_prompt or workload.prompt_output_correlation)
+    if not isinstance(arrivals, PoissonArrivals) or prompts is None or outputs is None or not independent:
+        return "exact theory needs Poisson arrivals with independent laws of lengths"
+    if not isinstance(parts.step_time, ConstantStepTime | LinearStepTime):
         return "exact theory needs a constant or linear step time"
-    if chosen.scheduler not in ("static", "continuous", "chunked") or getattr(settings, "prefill", "mixed") != "mixed":
-        return f"there is no exact theory of the scheduler '{chosen.scheduler}' with these settings"
-    prompt, output = (law.resolved(scenario.base_dir) for law in (workload.prompt_tokens, workload.output_tokens))
-    slots = settings.max_num_seqs  # type: ignore[attr-defined] # each of these schedulers has it
-    longest = prompt.mean() + 12 * output.mean()
-    busiest = min(slots, 20 + 4 * workload.arrivals.rate_rps)
-    if kv.total * kv.block_size < busiest * longest:
+    prompt, output = (law.resolved(scenario.base_dir) for law in (prompts, outputs))
+    slots = getattr(chosen.settings, "max_num_seqs", 0)
+    case = _Case(arrivals.rate_rps, prompt, output, parts.step_time, slots, chosen)
+    return _other_limits(case, parts.policy.kv.total * parts.policy.kv.block_size) or case
+
+
+def _other_limits(case: _Case, pool_tokens: int) -> str:
+    """Return what beside slots and steps may limit the policy, which no exact theory covers; empty: nothing."""
+    settings, scheduler = case.policy.settings, case.policy.scheduler
+    if scheduler not in ("static", "continuous", "chunked") or getattr(settings, "prefill", "mixed") != "mixed":
+        return f"there is no exact theory of the scheduler '{scheduler}' with these settings"
+    busiest = min(case.slots, 20 + 4 * case.rate)
+    if pool_tokens < busiest * (case.prompt.mean() + 12 * case.output.mean()):
         return "the KV pool may limit, which no exact theory covers"
-    budget = getattr(settings, "max_num_batched_tokens", None)
-    if slots > 1 and budget is not None and chosen.scheduler != "static" and prompt.mean() * slots > budget:
-        return "the token budget may limit, which no exact theory covers"
-    return _Case(workload.arrivals.rate_rps, prompt, output, parts.step_time, slots, chosen)
+    prompt = case.prompt.mean() + 12 * math.sqrt(case.prompt.variance())
+    chunk = min(
+        getattr(settings, "chunk_tokens", None) or math.inf, getattr(settings, "max_num_batched_tokens", math.inf)
+    )
+    together = case.slots if case.slots > 1 else 0
+    if (scheduler == "chunked" and prompt > chunk) or (scheduler != "static" and case.prompt.mean() * together > chunk):
+        return "the token budget may limit or cut prompts, which no exact theory covers"
+    return ""
 
 
 def _one_at_a_time(case: _Case) -> Prediction:

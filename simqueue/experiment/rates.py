@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -167,7 +167,7 @@ def _values(loads: Sequence[PolicyLoad], rates: Sequence[float]) -> dict[str, tu
     }
 
 
-def _point(policy: str, rate: float, overloaded: bool, rows: Sequence[dict[str, object]]) -> Point:
+def _point(policy: str, rate: float, overloaded: bool, rows: Sequence[Mapping[str, object]]) -> Point:
     own = [row for row in rows if row["policy"] == policy and row["request_class"] == "all"]
     values: dict[str, Interval | None] = {}
     for metric in METRICS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,9 @@ def replicate(scenario: Scenario, number: int, *, check: bool, progress: Progres
     for name, part in parts.items():
         on_end = _reporter(progress, name, traffic.expected_requests)
         simulation = Simulation(traffic, part.policy, part.step_time, options(scenario, check=check), on_end)
-        runs.append(PolicyRun(name, number, simulation.run()))
+        recording = simulation.run()
+        outside = part.step_time.warnings(recording.steps)
+        runs.append(PolicyRun(name, number, replace(recording, warnings=(*recording.warnings, *outside))))
     # what is read from a file piece by piece is not kept, and what depends on the answers is not known beforehand
     fixed = isinstance(traffic.requests, list) and not traffic.crowds
     return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), traffic.notes)
@@ -185,7 +187,7 @@ class _Team:
             delayed(_elsewhere)(values, str(self._scenario.base_dir), classes, number, self._check)
             for number in numbers
         )
-        for replication in Parallel(n_jobs=workers, return_as="generator")(tasks):
+        for replication in Parallel(n_jobs=workers, return_as="generator", max_nbytes=None)(tasks):
             self._made.append(replication)
             self._tell(total)
 
@@ -228,9 +230,7 @@ def _until_precise(team: _Team, scenario: Scenario, wanted: PrecisionSettings) -
 
 
 def _metric(scenario: Scenario, run: PolicyRun, metric: str, warmup_s: float) -> float:
-    rows = summarize(
-        run.policy, run.replication, run.recording, scenario.overall_slo, warmup_s, scenario.class_slos()
-    )
+    rows = summarize(run.policy, run.replication, run.recording, scenario.overall_slo, warmup_s, scenario.class_slos())
     value = next(row[metric] for row in rows if row["request_class"] == ALL_CLASSES)
     if not isinstance(value, int | float):
         raise InputError(

@@ -29,9 +29,9 @@ def main() -> int:
 
 
 def _report(data: Path, out: Path) -> list[Path]:
-    from simqueue.fidelity.report import write_report  # noqa: PLC0415 - heavy
+    from simqueue.fidelity.report import find, write_report  # noqa: PLC0415 - heavy
 
-    return write_report(data, out)
+    return write_report(find(data), out)
 
 
 def _fit(data: Path, folder: Path) -> list[Path]:

@@ -183,7 +183,7 @@ RECIPES: Final = (
         "h100-sxm",
         "SGLang 0.5.1 and 0.5.8",
         "vllm-h100-kernels",
-        "Qwen3 32B in bf16, TP 2 to 8",
+        "Qwen3 32B in bf16, TP 1 to 8",
         ("sglang", "qwen3-32b", "bf16"),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -71,13 +72,27 @@ average) but not in whose blocks; here nothing is shared between requests.
 """
 
 
-def write_report(data: Path, out: Path) -> list[Path]:
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Everything that the report shows."""
+
+    steps: Sequence[Compared]
+    parts: Sequence[Compared]
+    served: Sequence[ComparedServed]
+    replays: Sequence[Replay]
+
+
+def find(data: Path) -> Findings:
+    """Compare everything in the folder of the measurements."""
+    return Findings(compare_steps(data), compare_parts(data), compare_served(data), [replay(run, data) for run in RUNS])
+
+
+def write_report(found: Findings, out: Path) -> list[Path]:
     """Write ``fidelity.md`` and its figures.
 
     Parameters
     ----------
-    data : Path
-        The folder of the measurements.
+    found : Findings
     out : Path
         The folder of the report; figures go into ``fidelity/`` inside it.
 
@@ -88,15 +103,13 @@ def write_report(data: Path, out: Path) -> list[Path]:
     """
     figures = out / "fidelity"
     figures.mkdir(parents=True, exist_ok=True)
-    steps, parts, served = compare_steps(data), compare_parts(data), compare_served(data)
-    replays = [replay(run, data) for run in RUNS]
-    drawn = draw_all(steps, served, replays, figures)
+    drawn = draw_all(found.steps, found.served, found.replays, figures)
     report = out / "fidelity.md"
     sections = [
-        *_step_section(steps, parts),
-        *_served_section(served),
-        *_replay_section(replays),
-        *_preset_section(steps, served),
+        *_step_section(found.steps, found.parts),
+        *_served_section(found.served),
+        *_replay_section(found.replays),
+        *_preset_section(found.steps, found.served),
     ]
     report.write_text("\n".join([_HEAD, *sections]) + "\n", encoding="utf-8")
     return [report, *drawn]

@@ -14,8 +14,10 @@ from simqueue.hardware.library import (
 from simqueue.hardware.memory import check_fits, kv_pool_blocks
 from simqueue.hardware.model import Model
 from simqueue.hardware.model_settings import ModelSettings
+from simqueue.hardware.precision import DtypeSettings
 
 __all__ = [
+    "DtypeSettings",
     "Gpu",
     "GpuChoice",
     "GpuSettings",

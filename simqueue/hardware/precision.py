@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, cast
 
+from pydantic import Field
+
 from simqueue.errors import InputError
+from simqueue.settings import Settings
 
 WeightFormat = Literal["fp32", "bf16", "fp8", "fp4"]
 KVFormat = Literal["fp32", "bf16", "fp8"]
@@ -26,3 +29,12 @@ def known_format(name: str | None) -> WeightFormat | None:
     if name is None or name in BYTES:
         return cast("WeightFormat | None", name)
     raise InputError(f"weights: unknown format '{name}'; known: {', '.join(BYTES)}")
+
+
+class DtypeSettings(Settings):
+    """``dtype: {weights: fp8, kv: fp8}``: a model stored in another format than its own."""
+
+    weights: WeightFormat | None = Field(
+        default=None, description="Format of the layers' matrices; embeddings and head keep theirs. Null: the model's."
+    )
+    kv: KVFormat | None = Field(default=None, description="Format of the KV cache. Null: the model's.")

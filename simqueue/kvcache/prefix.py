@@ -64,8 +64,8 @@ class PrefixKVCache(PagedKVCache):
         self, blocks: int, block_size: int, watermark_blocks: int = 0, *, unhashed_first: bool = True, lag: int = 0
     ) -> None:
         super().__init__(blocks, block_size, watermark_blocks)
-        self._unhashed_first = unhashed_first
-        self._lag = lag
+        self.unhashed_first = unhashed_first
+        self.lag = lag
         self._steps: Callable[[], int] = int
         self._blank = blocks
         self._idle = IdleQueue()
@@ -120,7 +120,7 @@ class PrefixKVCache(PagedKVCache):
     def _end(self, extent: Extent) -> int:
         if extent.base is None:
             return extent.end
-        return max(extent.first, (extent.base + self._steps() - 1 - self._lag) // self.block_size)
+        return max(extent.first, (extent.base + self._steps() - 1 - self.lag) // self.block_size)
 
     # -- actions -------------------------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class PrefixKVCache(PagedKVCache):
         holding = self._holdings[job]
         first = holding.registered
         size = self.block_size
-        birth = Birth(2 * (size - job.base + 1 + self._lag), 2 * size, job.place)
+        birth = Birth(2 * (size - job.base + 1 + self.lag), 2 * size, job.place)
         growing = Extent(holding.path.nodes[-1], first, first, birth, refs=1)
         growing.base = job.base
         holding.path.nodes[-1].extents.append(growing)
@@ -167,7 +167,7 @@ class PrefixKVCache(PagedKVCache):
             return
         del self._growers[growing]
         growing.base = None
-        growing.end = max(growing.first, (tokens - self._lag) // self.block_size)
+        growing.end = max(growing.first, (tokens - self.lag) // self.block_size)
         holding.growing = None
         if len(growing):
             holding.pieces.append((growing, growing.first, growing.end))
@@ -184,7 +184,7 @@ class PrefixKVCache(PagedKVCache):
         unhashed = self.blocks_for(tokens) - holding.registered
         if unhashed:
             self.give_back(unhashed)
-            if self._unhashed_first:
+            if self.unhashed_first:
                 self._blank += unhashed
             else:
                 self._idle.append(Extent(None, 0, unhashed, Birth(0, 0, 0), refs=0))

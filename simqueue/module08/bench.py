@@ -12,6 +12,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
@@ -119,22 +120,21 @@ def module_lengths(seed: int = 7, n: int = REQUESTS) -> list[int]:
 def run_bench(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> BenchRun:
     """Run `bench` and return every call and slot."""
     _check(policy, out_lens, batch_size)
-    torch = load_torch()
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = TinyLM(torch, device)
-    step = _timed_step(torch, model, device)
-    step(batch_size, PROMPT_TOKENS)  # the first calls set up threads and kernels
-    step(batch_size, 1)
-    start_s = time.perf_counter()
-    run = _played(policy, out_lens, batch_size, step)
-    run.seconds = time.perf_counter() - start_s
+    with _one_thread(load_torch()) as torch:
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        step = _timed_step(torch, TinyLM(torch, device), device)
+        step(batch_size, PROMPT_TOKENS)  # the first calls set up kernels
+        step(batch_size, 1)
+        start_s = time.perf_counter()
+        run = _played(policy, out_lens, batch_size, step)
+        run.seconds = time.perf_counter() - start_s
     return run
 
 
 def planned(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> BenchRun:
     """Return the calls and slots of a run without running the network; it needs no torch, and takes no time."""
     _check(policy, out_lens, batch_size)
-    return _played(policy, out_lens, batch_size, lambda rows, length: 0.0)
+    return _played(policy, out_lens, batch_size, lambda *_: 0.0)
 
 
 Step = Callable[[int, int], float]
@@ -188,6 +188,17 @@ def _prefill(rows: int, step: Step) -> Call:
 
 def _decode(rows: int, useful: int, step: Step) -> Call:
     return Call(0, rows, useful, step(rows, 1))
+
+
+@contextmanager
+def _one_thread(torch: Any) -> Iterator[Any]:
+    """Keep torch to one thread: so small a network gains nothing by more, and waits for them on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield torch
+    finally:
+        torch.set_num_threads(before)
 
 
 def _timed_step(torch: Any, model: TinyLM, device: str) -> Step:

@@ -116,9 +116,7 @@ def _ample_blocks(requests: Sequence[Req]) -> int:
     return len(requests) * -(-longest // BLOCK_SIZE)
 
 
-def _policy(
-    name: PolicyName, blocks: int, max_num_seqs: int, max_num_batched_tokens: int, chunk: int
-) -> Policy:
+def _policy(name: PolicyName, blocks: int, max_num_seqs: int, max_num_batched_tokens: int, chunk: int) -> Policy:
     kv, door = PagedKVCache(blocks, BLOCK_SIZE), Door()
     if name == "static":
         return Static(StaticSettings(max_num_seqs=max_num_seqs, emit="wave_end"), kv, door)

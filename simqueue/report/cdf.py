@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from simqueue.errors import InputError
 from simqueue.report.style import LineStyle, figure_style, line_styles, literal
 from simqueue.settings import nearest
+from simqueue.statistics.intervals import student_t
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +29,7 @@ METRICS: Final = {
     "tpot_ms": "Time per output token (TPOT)",
     "e2el_ms": "End-to-end latency (E2EL)",
 }
+_BAND_POINTS: Final = 400
 _SLO_COLOR: Final = "0.25"
 # Room that a legend takes in the font of `figure_style`.
 _HANDLE_INCHES: Final = 0.8
@@ -43,6 +45,7 @@ class _Curve:
     values_ms: NDArray[np.float64]
     finished: int
     style: LineStyle
+    samples_ms: tuple[NDArray[np.float64], ...] = ()
 
 
 def cdf_axes(result: Shown, metric: str, ax: Axes | None = None) -> Axes:
@@ -111,8 +114,11 @@ def _curves(result: Shown, metric: str) -> list[_Curve]:
     styles = line_styles(len(result.policies))
     found = []
     for policy, style in zip(result.policies, styles, strict=True):
-        values = done.loc[done["policy"] == policy, metric].to_numpy(dtype=np.float64)
-        found.append(_Curve(policy, values[~np.isnan(values)], len(values), style))
+        own = done.loc[done["policy"] == policy, ["replication", metric]]
+        values = own[metric].to_numpy(dtype=np.float64)
+        known = own.dropna().groupby("replication", sort=True)[metric]
+        samples = tuple(part.to_numpy(dtype=np.float64) for _, part in known) if result.replicated else ()
+        found.append(_Curve(policy, values[~np.isnan(values)], len(values), style, samples))
     return found
 
 
@@ -121,6 +127,7 @@ def _draw(ax: Axes, curves: list[_Curve], metric: str, slo_ms: float | None) -> 
         if len(curve.values_ms):
             look: dict[str, Any] = {"color": curve.style.color, "linestyle": curve.style.linestyle, "linewidth": 2}
             sns.ecdfplot(x=curve.values_ms, ax=ax, **look)
+            _draw_band(ax, curve)
             if not curve.values_ms.any():
                 ax.axhline(1, **look)  # where every value is 0, nothing of the curve but this is on the axis
     if not any(len(curve.values_ms) for curve in curves):
@@ -133,6 +140,19 @@ def _draw(ax: Axes, curves: list[_Curve], metric: str, slo_ms: float | None) -> 
     short = metric.removesuffix("_ms").upper()
     ax.set(xlabel=f"{short} in ms", ylabel="share of finished requests", ylim=(0, 1.02))
     ax.yaxis.set_major_formatter(PercentFormatter(1))
+
+
+def _draw_band(ax: Axes, curve: _Curve) -> None:
+    """Shade, point by point, the t-interval of the share over the replications' own curves."""
+    samples = [np.sort(sample) for sample in curve.samples_ms if len(sample)]
+    if len(samples) < 2:
+        return
+    grid = np.unique(np.quantile(curve.values_ms, np.linspace(0, 1, _BAND_POINTS)))
+    shares = np.array([np.searchsorted(sample, grid, side="right") / len(sample) for sample in samples])
+    error = shares.std(axis=0, ddof=1) / np.sqrt(len(samples))
+    mean, width = shares.mean(axis=0), student_t(len(samples)) * error
+    low, high = np.clip(mean - width, 0, 1), np.clip(mean + width, 0, 1)
+    ax.fill_between(grid, low, high, color=curve.style.color, alpha=0.2, linewidth=0, step="post")
 
 
 def _say_why_empty(ax: Axes, curves: list[_Curve]) -> None:

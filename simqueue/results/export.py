@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 def export_trace(recording: Recording, path: Path) -> int:
     """Write the requests of a run to a file, one JSON object a line, in order of arrival, and return their number.
 
-    Every attempt is a request of its own, with the times that the run gave it; so the file needs no clients to be played
-    again. Requests that had not been sent when the run ended at its horizon are left out: they never reached the server.
+    Every attempt is a request of its own, with the times that the run gave it; so the file needs no clients to be
+    played again. Requests that had not been sent when the run ended at its horizon are left out: they never reached the
+    server.
 
     Raises
     ------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from simqueue.results.steadiness import without_steady_state
+from simqueue.results.steadiness import shown
 from simqueue.results.summary import SUMMARY_TYPES
 from simqueue.statistics.intervals import CONFIDENCE, carries_percentile, mean_interval
 
@@ -62,7 +62,7 @@ def _pooled(rows: list[Row], confidence: float) -> Row:
     }
     for name in INTERVAL_COLUMNS:
         made |= _interval(name, rows, confidence)
-    return without_steady_state(made)
+    return shown(made, overloaded=bool(made["overloaded"]))
 
 
 def _value(name: str, kind: str, rows: list[Row]) -> Value:

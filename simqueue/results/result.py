@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from simqueue.errors import InputError
 from simqueue.results import tables
 from simqueue.results.replicated import pooled_rows
-from simqueue.results.steadiness import STEADY, OfferedLoad, judged, too_light
+from simqueue.results.steadiness import STEADY, OfferedLoad, judged, shown, too_light
 from simqueue.results.summary import ALL_CLASSES, Row, check_slo, summarize
 from simqueue.statistics.intervals import CONFIDENCE
 
@@ -117,20 +117,18 @@ class Result:
     @cached_property
     def replication_rows(self) -> tuple[Row, ...]:
         """The summary of each replication by itself, as dicts of plain values, None where undefined."""
-        return self._rows(self.warmup_s)
+        overloaded = {row["policy"] for row in self.summary_rows if row["overloaded"]}
+        return tuple(shown(row, overloaded=row["policy"] in overloaded) for row in self._rows(self.warmup_s))
 
     @cached_property
     def summary_rows(self) -> tuple[Row, ...]:
         """The summary as dicts of plain values, None where undefined; replications as means with intervals."""
-        return tuple(pooled_rows(self.replication_rows, self.confidence)) if self.replicated else self.replication_rows
+        return self._summarized(self.warmup_s)
 
     @cached_property
     def whole_run_rows(self) -> tuple[Row, ...]:
         """The summary without a warm-up: every request of the run."""
-        if not self.warmup_s:
-            return self.summary_rows
-        rows = self._rows(0.0)
-        return tuple(pooled_rows(rows, self.confidence)) if self.replicated else rows
+        return self._summarized(0.0) if self.warmup_s else self.summary_rows
 
     @cached_property
     def replications(self) -> pd.DataFrame:
@@ -153,6 +151,12 @@ class Result:
         found += [f"{row['policy']}: {line}" for row in self.summary_rows for line in self._overload(row)]
         light = too_light([run.recording for run in self.runs])
         return tuple(dict.fromkeys([*found, *([light] if light else [])]))
+
+    def _summarized(self, warmup_s: float) -> tuple[Row, ...]:
+        rows = self._rows(warmup_s)
+        if self.replicated:
+            return tuple(pooled_rows(rows, self.confidence))
+        return tuple(shown(row, overloaded=bool(row["overloaded"])) for row in rows)
 
     def _rows(self, warmup_s: float) -> tuple[Row, ...]:
         made: list[Row] = []

@@ -54,10 +54,7 @@ def run_trend(recording: Recording) -> Trend | None:
 
 
 def judged(rows: list[Row], recording: Recording, offered: OfferedLoad, warmup_s: float) -> list[Row]:
-    """Return the rows of one run with load, binding, overloaded, window and warm-up filled in.
-
-    In an overloaded run with a warm-up no latency is shown: it was meant as a steady state's, and there is none.
-    """
+    """Return the rows of one run with load, binding, overloaded, window and warm-up filled in."""
     overloaded = is_overloaded(offered.load, run_trend(recording))
     added: Row = {
         "load": offered.load,
@@ -66,12 +63,17 @@ def judged(rows: list[Row], recording: Recording, offered: OfferedLoad, warmup_s
         "window": STEADY if warmup_s > 0 else WHOLE_RUN,
         "warmup_s": warmup_s,
     }
-    return [without_steady_state(row | added) for row in rows]
+    return [row | added for row in rows]
 
 
-def without_steady_state(row: Row) -> Row:
-    """Return a row without the latencies of a steady state that does not exist; other rows as they are."""
-    if not (row["overloaded"] and row["window"] == STEADY):
+def shown(row: Row, *, overloaded: bool) -> Row:
+    """Return a row as it may be shown: without the latencies of a steady state that does not exist.
+
+    In an overloaded policy with a warm-up no latency is shown: it was meant as a steady state's, and there is none.
+    With replications the policy is judged as a whole. Hiding only those replications that look overloaded would leave
+    the mean of the lucky ones.
+    """
+    if not (overloaded and row["window"] == STEADY):
         return row
     hidden = (*_STEADY_STATE, *(f"ci_{end}_{name}" for end in ("low", "high") for name in _STEADY_STATE))
     return {name: None if name in hidden else value for name, value in row.items()}

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self, get_args, get_origin
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
 from simqueue.errors import InputError
-from simqueue.hardware import GpuChoice, ModelChoice
+from simqueue.hardware import DtypeSettings, GpuChoice, ModelChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.scenario.policies import PolicyEntry, PolicySettings
 from simqueue.scenario.problems import located
@@ -58,6 +58,9 @@ class Scenario(Settings):
     model: ModelChoice | None = Field(
         None,
         description="a name from `simqueue list models`, a path to a Hugging Face config.json, or an inline mapping",
+    )
+    dtype: DtypeSettings | None = Field(
+        None, description="number formats of weights and KV cache; null: as the model is published"
     )
     gpu: GpuChoice | None = Field(None, description="a name from `simqueue list gpus`, or an inline mapping")
     tensor_parallel: int = Field(1, ge=1, description="GPUs that share the model", json_schema_extra={"unit": "GPUs"})
@@ -166,14 +169,15 @@ class Scenario(Settings):
 
     def class_slos(self) -> dict[str, dict[str, float]]:
         """Return the limits of each class of requests that has its own, by its name in tables."""
-        found: dict[str, dict[str, float]] = {}
+        limits: dict[str, dict[str, float]] = {}
         alone = {} if self.workload is None else {None: self.workload}
         for name, workload in (self.workloads or alone).items():
             own = workload.slo or self.slo
-            labels = {name: own, **{class_label(name, c): kind.slo or own for c, kind in (workload.classes or {}).items()}}
+            kinds = (workload.classes or {}).items()
+            labels = {name: own} | {class_label(name, kind): found.slo or own for kind, found in kinds}
             given = {label: slo for label, slo in labels.items() if label is not None and slo is not None}
-            found |= {label: slo.model_dump(exclude_none=True) for label, slo in given.items()}
-        return found
+            limits |= {label: slo.model_dump(exclude_none=True) for label, slo in given.items()}
+        return limits
 
     @property
     def overall_slo(self) -> dict[str, float] | None:
@@ -208,11 +212,8 @@ class Scenario(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        found = list(
-            dict.fromkeys(
-                [*self._bad_names(), *self._bad_times(), *self._bad_workloads(), *self._bad_replications(), *self._missing_hardware()]
-            )
-        )
+        checks = (self._bad_names, self._bad_times, self._bad_workloads, self._bad_replications, self._missing_hardware)
+        found = list(dict.fromkeys(problem for check in checks for problem in check()))
         if found:
             raise located(found)
         return self

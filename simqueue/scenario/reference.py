@@ -115,14 +115,17 @@ class _Page:
         if "enum" in branch:
             return ", ".join(f"`{name}`" for name in branch["enum"])
         kind = branch.get("type")
-        if "prefixItems" in branch:
-            parts = [self._shape(f"{path}.{place}", part)[0] for place, part in enumerate(branch["prefixItems"])]
-            return f"list [{', '.join(parts)}]"
         if kind == "array":
-            return f"list of {self._shape(f'{path}.N', branch['items'])[0]}"
+            return self._list(path, branch)
         if kind == "object":
             return f"mapping of names to {self._shape(f'{path}.NAME', branch['additionalProperties'])[0]}"
         return "null" if kind == "null" else _TYPES[str(kind)]
+
+    def _list(self, path: str, branch: Schema) -> str:
+        if "prefixItems" in branch:
+            parts = [self._shape(f"{path}.{place}", part)[0] for place, part in enumerate(branch["prefixItems"])]
+            return f"list [{', '.join(parts)}]"
+        return f"list of {self._shape(f'{path}.N', branch['items'])[0]}"
 
     def _link(self, path: str, name: str) -> str:
         """Return a link to the section of a definition, which is made when it is met first."""

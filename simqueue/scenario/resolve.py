@@ -16,7 +16,7 @@ from simqueue.scenario.overrides import POLICY_KEYS
 from simqueue.scenario.policies import EnginePolicy
 from simqueue.scenario.yamlfile import KeyPath
 from simqueue.settings import Settings, nearest
-from simqueue.steptime import RooflineSettings, StepTimeSettings
+from simqueue.steptime import RooflineSettings, StepTimeSettings, placed
 
 _CACHE_FLAGS = {
     "memory_share": "gpu_memory_utilization",
@@ -90,14 +90,22 @@ def effective(scenario: Scenario, policy_name: str) -> EffectivePolicy:
         name=policy_name,
         scheduler=policy.kind,
         settings=policy.own_settings(),
-        model=None if scenario.model is None else load_model(scenario.model, scenario.base_dir),
+        model=_model(scenario),
         gpu=None if gpu is None else load_gpu(gpu, scenario.base_dir),
         tensor_parallel=scenario.value_for(policy_name, "tensor_parallel"),
-        step_time=scenario.value_for(policy_name, "step_time") or _ROOFLINE,
+        step_time=placed(scenario.value_for(policy_name, "step_time") or _ROOFLINE, scenario.base_dir),
         kv_cache=scenario.value_for(policy_name, "kv_cache"),
         max_model_len=scenario.value_for(policy_name, "max_model_len"),
     )
     return replace(chosen, engine=_settled(chosen)) if isinstance(policy, EnginePolicy) else chosen
+
+
+def _model(scenario: Scenario) -> Model | None:
+    if scenario.model is None:
+        return None
+    model = load_model(scenario.model, scenario.base_dir)
+    stored = scenario.dtype
+    return model if stored is None else model.with_precision(stored.weights, stored.kv)
 
 
 def _settled(chosen: EffectivePolicy) -> SettledEngine:
@@ -138,7 +146,7 @@ def _policy_values(scenario: Scenario, name: str) -> dict[str, Any]:
         own[key] = value.model_dump(mode="json", by_alias=True) if isinstance(value, Settings) else value
     step_time = scenario.value_for(name, "step_time") or _ROOFLINE
     if isinstance(step_time, RooflineSettings):
-        step_time = step_time.resolved()
+        step_time = step_time.resolved(scenario.base_dir)
     own["step_time"] = step_time.model_dump(mode="json", by_alias=True)
     engine = effective(scenario, name).engine
     if engine is not None:

@@ -5,6 +5,7 @@ from simqueue.schedulers.chunked import Chunked
 from simqueue.schedulers.continuous import Continuous
 from simqueue.schedulers.draft import Draft
 from simqueue.schedulers.iteration import IterationPolicy, IterationSettings
+from simqueue.schedulers.llamacpp import LlamaCpp
 from simqueue.schedulers.registry import SCHEDULERS, scheduler
 from simqueue.schedulers.static import Static
 
@@ -16,6 +17,7 @@ __all__ = [
     "IterationPolicy",
     "IterationSettings",
     "Later",
+    "LlamaCpp",
     "Plan",
     "Policy",
     "Static",

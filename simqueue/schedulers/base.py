@@ -8,7 +8,7 @@ delivers gives seats and blocks back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -59,13 +59,13 @@ class Plan:
     waiting: int
     work: Batch
     blocks_used: int
-    admitted: list[tuple[Job, int]] = field(default_factory=list)
-    preempted: list[Job] = field(default_factory=list)
-    first: list[Job] = field(default_factory=list)
+    admitted: Sequence[tuple[Job, int]] = ()
+    preempted: Sequence[Job] = ()
+    first: Sequence[Job] = ()
     ended: list[Job] = field(default_factory=list)
     finishing: list[Job] = field(default_factory=list)
-    left_out: list[Job] = field(default_factory=list)
-    members: list[tuple[Job, int]] = field(default_factory=list)
+    left_out: Sequence[Job] = ()
+    members: Sequence[tuple[Job, int]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class DecodeClock:
         self._needs_at = [0] * block_size
         self._last_steps: list[tuple[int, int, Job]] = []
         self._next_end = NEVER
-        """At most the step on which the next of them makes its last token."""
+        """The step on which the first of them makes its last token."""
 
     @property
     def context_tokens(self) -> int:
@@ -61,9 +61,9 @@ class DecodeClock:
         if not self._grows:
             return 0
         size = self._block_size
-        start = self.steps % size
         if n == 1:
-            return self._needs_at[start]
+            return self._needs_at[self.steps % size]
+        start = self.steps % size
         rounds, rest = divmod(n, size)
         demand = rounds * self.seqs + sum(self._needs_at[start : start + rest])
         if start + rest > size:
@@ -85,7 +85,7 @@ class DecodeClock:
 
     def steps_to_first_end(self) -> int:
         """Return in how many steps the first of them makes its last token. Precondition: somebody decodes."""
-        return self._head()[0] - self.steps
+        return self._next_end - self.steps
 
     def join(self, job: Job) -> None:
         """Let `job`, whose known tokens are computed but for the newest, decode from the next step on."""
@@ -107,7 +107,10 @@ class DecodeClock:
         job.computed_tokens = job.known_tokens - 1
         if not self.seqs:
             self._last_steps.clear()
+            self._next_end = NEVER
             self.latest_place = -1
+        elif job.last_step == self._next_end:
+            self._next_end = self._head()[0]
 
     def step(self, n: int = 1) -> list[Job]:
         """Make one token for everybody, `n` times; return those that made their last one, by admission.
@@ -118,11 +121,10 @@ class DecodeClock:
         ended: list[Job] = []
         if self.steps < self._next_end:
             return ended
-        while self.seqs and self._head()[0] <= self.steps:
-            job = heappop(self._last_steps)[2]
+        while self._next_end <= self.steps:
+            job = self._head()[2]
             self.leave(job)
             ended.append(job)
-        self._next_end = self._head()[0] if self.seqs else NEVER
         return ended
 
     def check(self, decoding: Iterable[Job]) -> None:

@@ -25,7 +25,10 @@ class Draft:
     admitted : list of (Job, cached tokens)
     preempted, left_out : list of Job
     head_may_grow : bool
-        Whether the head of the queue lacks blocks, and may find more of its tokens cached at the next step.
+        Whether the head of the queue (or one passed over) stays out, and may find more of its tokens cached at the
+        next step.
+    head_overflows : bool
+        Whether the head stays out because its prompt must not be cut and is more than the rest of the budget.
     """
 
     __slots__ = (
@@ -35,6 +38,7 @@ class Draft:
         "fed",
         "first",
         "head_may_grow",
+        "head_overflows",
         "left_out",
         "pieces",
         "preempted",
@@ -54,9 +58,10 @@ class Draft:
         self.preempted: list[Job] = []
         self.left_out: list[Job] = []
         self.head_may_grow = False
+        self.head_overflows = False
 
-    def feed(self, job: Job, new: int) -> None:
-        """Give `new` prompt tokens to `job`."""
+    def feed(self, job: Job, new: int) -> bool:
+        """Give `new` prompt tokens to `job`; return whether its context is complete with them."""
         self.budget -= new
         self.fed.append((job, new))
         if new == 1 and job.known_tokens > job.request.prompt_tokens:
@@ -65,5 +70,7 @@ class Draft:
         else:
             self.pieces.append((job.computed_tokens, new))
         job.computed_tokens += new
-        if not job.rest_tokens:
-            self.first.append(job)
+        if job.computed_tokens < job.known_tokens:
+            return False
+        self.first.append(job)
+        return True

@@ -53,6 +53,9 @@ class IterationPolicy(Policy):
         What is refused at arrival.
     """
 
+    walks: bool = False
+    """Whether every step walks the batch, as it else does only where something is short (for checks)."""
+
     def __init__(self, settings: IterationSettings, kv: KVCache, door: Door) -> None:
         self._start(kv, door, settings.max_num_seqs, waiting_queue(settings.order))
 
@@ -66,9 +69,9 @@ class IterationPolicy(Policy):
         self.prefilling: dict[Job, None] = {}
         self.ended: dict[Job, None] = {}
         self._places = 0
-        self._step_number = 0
+        self.step_number = 0
         if isinstance(kv, PrefixKVCache):
-            kv.follow(lambda: self._step_number)
+            kv.follow(lambda: self.step_number)
 
     @abstractmethod
     def chunk(self, job: Job, draft: Draft) -> int:
@@ -136,7 +139,7 @@ class IterationPolicy(Policy):
         if n:
             self.kv.take(self.clock.demand(n))
             ended = self.clock.step(n)
-            self._step_number = self.clock.steps
+            self.step_number = self.clock.steps
             if ended:
                 self._note_ended(ended)
                 plan.ended.extend(ended)
@@ -155,19 +158,21 @@ class IterationPolicy(Policy):
     # -- building a step -----------------------------------------------------------------------------------------
 
     def new_draft(self) -> Draft:
-        """Begin a step."""
-        self._step_number = self.clock.steps + 1
+        """Begin a step. Decodes have their last step behind them until `run_decodes` says that they take part."""
+        clock = self.clock
+        self.step_number = clock.steps if clock.seqs else clock.steps + 1
         return Draft(self.step_tokens)
 
     def run_decodes(self, draft: Draft) -> None:
         """Give every decoding request its token, preempting the latest admitted where blocks are short."""
         if not self.clock.seqs:
             return
+        self.step_number = self.clock.steps + 1
         demand = self.clock.demand()
-        if demand <= self.kv.free:
-            self.kv.take(demand)
-        else:
+        if demand > self.kv.free or self.walks:
             self._walk_decodes(draft)
+        elif demand:
+            self.kv.take(demand)
         draft.decodes = True
         draft.budget -= self.clock.seqs
 
@@ -198,7 +203,7 @@ class IterationPolicy(Policy):
         new = self.chunk(job, draft)
         if new <= 0 or not self.fits(job, hit, new):
             job.computed_tokens = 0
-            draft.head_may_grow = hit.may_grow
+            draft.head_may_grow |= hit.may_grow
             return False
         self.waiting.pop()
         job.place = self._places
@@ -216,8 +221,7 @@ class IterationPolicy(Policy):
 
     def feed(self, job: Job, new: int, draft: Draft) -> None:
         """Give `new` prompt tokens to `job`; its blocks have been taken."""
-        draft.feed(job, new)
-        if not job.rest_tokens:
+        if draft.feed(job, new):
             del self.prefilling[job]
 
     def seal(self, draft: Draft) -> Plan | None:
@@ -230,10 +234,12 @@ class IterationPolicy(Policy):
         decodes = ticking + draft.tail_decodes
         if not (decodes or draft.pieces or draft.preempted):
             return None
-        context = (clock.context_tokens if ticking else 0) + draft.tail_context
+        context = draft.tail_context
+        if ticking:
+            context += clock.context_tokens
         batch = Batch(decodes, decodes, context, tuple(draft.pieces), ticking + len(draft.first))
         running, waiting = len(self.running), len(self.waiting)
-        members = self._members(draft) if self.observed else []
+        members = self._members(draft) if self.observed else ()
         ended = clock.step() if ticking or not clock.seqs else []
         somebody_leaves = bool(self.ended)
         if ended:

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from simqueue.kvcache.base import Hit, KVCache
-from simqueue.request import Job
+from simqueue.request import Job, Request
 from simqueue.schedulers.base import Plan
 from simqueue.schedulers.door import Door
 from simqueue.schedulers.draft import Draft
@@ -98,11 +98,31 @@ class VllmV1(IterationPolicy):
         queue = ByKey(self._urgency) if self._priority else FirstComeFirstServed()
         self._start(kv, door, settings.max_num_seqs, queue)
         self._cap = UNCAPPED
+        self._passes_over = self.rules.unchunked_overflow == "skip" and not settings.enable_chunked_prefill
 
     @property
     def step_tokens(self) -> int:
         """Token budget of one step."""
         return self.settings.max_num_batched_tokens
+
+    def refusal(self, request: Request) -> str | None:
+        """Return why `request` can never be served; without chunking its whole context must fit the budget."""
+        reason = super().refusal(request)
+        if reason is not None or self.settings.enable_chunked_prefill or not self.door.refuse_oversized:
+            return reason
+        output_tokens = self.door.output_tokens(request)
+        if request.prompt_tokens + output_tokens - 1 <= self.step_tokens:
+            return None
+        return (
+            f"prompt {request.prompt_tokens} + output {output_tokens} may have to be computed at once "
+            f"(enable_chunked_prefill is false), max_num_batched_tokens is {self.step_tokens}"
+        )
+
+    def add(self, job: Job) -> bool:
+        """Queue `job`; not only the head counts where long prompts are passed over or the queue's length is a cap."""
+        changes = super().add(job)
+        behind_counts = self._passes_over or self.settings.long_prefill_token_threshold_adaptive
+        return changes or (behind_counts and len(self.running) < self.max_num_seqs)
 
     def plan(self, now_s: float) -> Plan | None:
         """Decide the next step: running requests, then waiting ones."""
@@ -116,9 +136,8 @@ class VllmV1(IterationPolicy):
     def chunk(self, job: Job, draft: Draft) -> int:
         """Return the rest of what `job` is to compute, capped by threshold and budget."""
         wanted = min(job.rest_tokens, self._cap)
-        if wanted <= draft.budget or self.settings.enable_chunked_prefill:
-            return min(wanted, draft.budget)
-        return 0
+        draft.head_overflows = wanted > draft.budget and not self.settings.enable_chunked_prefill
+        return 0 if draft.head_overflows else min(wanted, draft.budget)
 
     def fits(self, job: Job, hit: Hit, new: int) -> bool:
         """Return whether the first piece fits, and with scheduler_reserve_full_isl all that is known of `job`."""
@@ -131,12 +150,11 @@ class VllmV1(IterationPolicy):
 
     def admit(self, draft: Draft) -> None:
         """Seat waiting requests until one does not fit; without chunking, old versions pass over long prompts."""
-        skips = self.rules.unchunked_overflow == "skip" and not self.settings.enable_chunked_prefill
         passed_over: list[Job] = []
         while self.waiting and len(self.running) < self.max_num_seqs and draft.budget > 0:
             if self.admit_one(self.waiting.head, draft):
                 continue
-            if not skips or min(self.waiting.head.rest_tokens, self._cap) <= draft.budget:
+            if not (self._passes_over and draft.head_overflows):
                 break
             passed_over.append(self.waiting.pop())
         for job in passed_over:
@@ -150,7 +168,7 @@ class VllmV1(IterationPolicy):
         settings = self.settings
         inside = len(self.running) + len(self.waiting)
         cap = settings.long_prefill_token_threshold
-        if not cap or (self.rules.lone_request_uncapped and inside <= 1):
+        if not cap or inside <= int(self.rules.lone_request_uncapped):
             return UNCAPPED
         if settings.long_prefill_token_threshold_adaptive:
             return max(cap, settings.max_num_batched_tokens // inside)
@@ -158,9 +176,10 @@ class VllmV1(IterationPolicy):
 
     def _serve_running(self, draft: Draft) -> None:
         """Serve all at once from the running sums; in list order where budget or blocks are short."""
+        self.step_number = self.clock.steps + 1
         pieces = self._pieces(draft)
         demand = self.clock.demand()
-        if pieces is None or demand + self._growth(pieces) > self.kv.free:
+        if self.walks or pieces is None or demand + self._growth(pieces) > self.kv.free:
             self._walk(draft)
             return
         if self.clock.seqs:

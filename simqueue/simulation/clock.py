@@ -31,6 +31,12 @@ class Order(IntEnum):
     PLAN = 5
 
 
+def shared(env: simpy.Environment) -> bool:
+    """Return whether anything else is still to happen at this very instant."""
+    queue = env._queue
+    return bool(queue) and queue[0][0] <= env._now
+
+
 def at(env: simpy.Environment, time_s: float, order: Order) -> Event:
     """Return a new event that happens at exactly `time_s`. Precondition: ``time_s >= env.now``."""
     event = Event(env)

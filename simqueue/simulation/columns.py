@@ -1,15 +1,30 @@
-"""Typed columns that grow row by row; numpy sees them after the run."""
+"""Typed columns that grow row by row; numpy sees them after the run, or a sink in chunks while it is under way."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 ROWS_AT_ONCE = 1024
+STREAMED_ROWS = 32 * ROWS_AT_ONCE
+
+
+class Sink(Protocol):
+    """Where the rows of a table go while a run is under way."""
+
+    def write(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Take rows in; every call has the same columns of the same types."""
+
+    def finish(self) -> Mapping[str, NDArray[Any]]:
+        """Return all rows that were taken in. Nothing is written after that."""
+
+
+Sinks = Callable[[str], Sink]
+"""Name of a table -> a new sink for it."""
 
 
 class Columns:
@@ -23,31 +38,80 @@ class Columns:
 
     def __init__(self, **kinds: str) -> None:
         self._columns: dict[str, Any] = {name: [] if kind == "o" else array(kind) for name, kind in kinds.items()}
-        self._width = len(kinds)
         self._rows: list[Sequence[Any]] = []
+        self._sink: Sink | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()))) + len(self._rows)
 
+    def stream_to(self, sink: Sink) -> None:
+        """Let rows go to `sink` in chunks, instead of being kept."""
+        self._sink = sink
+
     def append(self, row: Sequence[Any]) -> None:
         """Add one row, values in the order of the columns."""
-        if len(row) != self._width:
-            raise ValueError(f"a row of {len(row)} values for {self._width} columns")
         rows = self._rows
         rows.append(row)
         if len(rows) == ROWS_AT_ONCE:
             self._settle()
 
+    def extend(self, columns: Sequence[Sequence[Any]]) -> None:
+        """Add many rows, given as columns of equal length."""
+        self._settle()
+        for column, values in zip(self._columns.values(), columns, strict=True):
+            column.extend(values)
+        self._spill(STREAMED_ROWS)
+
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Return the finished table as arrays: float64, int64, or object. They share memory with the table."""
+        self._settle()
+        if self._sink is None:
+            return self._arrays()
+        self._spill(0)
+        return self._sink.finish()
+
     def _settle(self) -> None:
         """Write the rows that wait into their columns; many at once cost a third of one by one."""
-        for column, values in zip(self._columns.values(), zip(*self._rows, strict=True), strict=False):
-            column.extend(values)
-        self._rows.clear()
+        if self._rows:
+            for column, values in zip(self._columns.values(), zip(*self._rows, strict=True), strict=True):
+                column.extend(values)
+            self._rows.clear()
+            self._spill(STREAMED_ROWS)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the columns as arrays: float64, int64, or object."""
-        self._settle()
+    def _spill(self, least_rows: int) -> None:
+        if self._sink is not None and len(self) >= least_rows:
+            self._sink.write(self._arrays())
+            self._columns = {
+                name: [] if isinstance(column, list) else array(column.typecode)
+                for name, column in self._columns.items()
+            }
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
         return {name: _as_array(column) for name, column in self._columns.items()}
+
+
+class Reordered(Mapping[str, NDArray[Any]]):
+    """Columns with their rows in another order, each made when it is asked for.
+
+    Parameters
+    ----------
+    columns : mapping of str to array
+    order : array of int
+        Which row comes first, second, ...
+    """
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]], order: NDArray[np.int64]) -> None:
+        self._columns = columns
+        self._order = order
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._columns[name][self._order]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 def _as_array(column: Any) -> NDArray[Any]:
@@ -55,4 +119,5 @@ def _as_array(column: Any) -> NDArray[Any]:
         result = np.empty(len(column), dtype=object)
         result[:] = column
         return result
-    return np.array(column, dtype=np.float64 if column.typecode == "d" else np.int64)
+    dtype = np.float64 if column.typecode == "d" else np.int64
+    return np.frombuffer(column, dtype=dtype) if column else np.empty(0, dtype=dtype)

@@ -39,6 +39,7 @@ class Flight:
     waiting : list of (step, requests)
         From which step on a longer queue is seen.
     rows : list of RowPart
+        Filled in where the queue changed under way; else all steps are alike.
     """
 
     __slots__ = ("depth", "ends_s", "event", "n", "plan", "planned_at_s", "rows", "start_s", "waiting")

@@ -9,7 +9,7 @@ import numpy as np
 from simqueue.kvcache import KVCache, PrefixKVCache
 from simqueue.request import Job, Request, Status
 from simqueue.schedulers.base import Plan
-from simqueue.simulation.columns import Columns
+from simqueue.simulation.columns import Columns, Reordered, Sinks
 from simqueue.simulation.recording import PrefixStatistics, Recording
 from simqueue.simulation.steprows import StepRows
 from simqueue.simulation.tokens import TokenLog
@@ -36,6 +36,7 @@ class Recorder:
         self.last_end_s = 0.0
         self._special: dict[str, Request] = {}
         self._changed_s = 0.0
+        self._streamed = False
         self._counts_slots = counts_slots
         self._slot_steps = self._idle_slot_steps = 0
         self._requests = Columns(
@@ -63,6 +64,13 @@ class Recorder:
             session="o",
             client="o",
         )
+
+    def stream_to(self, sinks: Sinks) -> None:
+        """Let all tables go to sinks named requests, steps and gaps, instead of being kept."""
+        self._streamed = True
+        self._requests.stream_to(sinks("requests"))
+        self.rows.columns.stream_to(sinks("steps"))
+        self.tokens.columns.stream_to(sinks("gaps"))
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -142,10 +150,12 @@ class Recorder:
     def recording(self, kv: KVCache, end_s: float, warnings: Sequence[str]) -> Recording:
         """Return everything as columns, requests in order of arrival."""
         requests = self._requests.arrays()
-        order = np.argsort(requests.pop("index"), kind="stable")
+        order = np.argsort(requests["index"], kind="stable")
+        names = [name for name in requests if name != "index"]
+        ordered = Reordered(requests, order)
         itl_s, itl_count = self.tokens.gaps()
         return Recording(
-            requests={name: column[order] for name, column in requests.items()},
+            requests=ordered if self._streamed else {name: ordered[name] for name in names},
             steps=self.rows.arrays(),
             itl_s=itl_s,
             itl_count=itl_count,

@@ -17,9 +17,10 @@ from simqueue.simulation import clock
 from simqueue.simulation.clock import Order
 from simqueue.simulation.flight import Flight, RowPart
 from simqueue.simulation.recorder import Recorder
-from simqueue.steptime.base import StepTime
+from simqueue.steptime.base import Batch, StepTime
 
 NEVER_S = float("inf")
+STEP_END, PLAN = Order.STEP_END, Order.PLAN  # members of an enumeration take long to look up in Python 3.11
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +122,22 @@ class Replica:
         if self._steps_to_see(job):
             self._leaving[job] = None
             self._told(changes=True)
+        elif self.policy.pads and self.policy.holds_seat(job):
+            self._leave_wave(job)
         else:
             changes = self.policy.cancel(job)
             self._recorder.timed_out(job, self.env.now)
             self._told(changes=changes)
+
+    def _leave_wave(self, job: Job) -> None:
+        """Let `job` go between two steps of its wave, which may end with that for others too."""
+        nothing = Batch()
+        plan = Plan(nothing, 1, 0, 0, 0, nothing, self.policy.kv.used)
+        self._leaving[job] = None
+        self.policy.withdraw(plan, job)
+        self.policy.commit(plan)
+        self._part(plan, self.env.now)
+        self._told(changes=True)
 
     def _steps_to_see(self, job: Job) -> bool:
         """Whether `job` must see the end of steps that are planned or running before it can be let go."""
@@ -134,8 +147,7 @@ class Replica:
         if self._flight is None and self._last is not None and runs:
             # all of its steps are taken already: it leaves with the last of them
             self.policy.withdraw(self._last.plan, job)
-        # a wave lets go only with a step of its own, be it the next one
-        return runs and (self.policy.pads or self._flight is not None or self._last is not None)
+        return runs and (self._flight is not None or self._last is not None)
 
     def leaving(self) -> list[Job]:
         """Return whose clients have gone and who still run until the end of the step under way."""
@@ -166,18 +178,19 @@ class Replica:
         """Run steps until nothing can run; return when to ask again."""
         env, policy, depth = self.env, self.policy, self.policy.depth
         while True:
-            planned_s = env.now
+            planned_s = now_s = env.now
             plan = policy.plan(planned_s)
             if isinstance(plan, Plan):
-                circle = self._note(plan, planned_s)
+                circle = self._note(plan, planned_s) if plan.admitted or plan.preempted else False
                 if self._last is not None:
                     self._next = plan
                     yield from self._land()
                     self._next = None
+                    now_s = env.now
                 if plan.batch.decode_seqs or plan.batch.prefill:
-                    flight = self._take_off(plan, planned_s)
+                    flight = self._take_off(plan, planned_s, now_s)
                     if flight.n >= depth:
-                        flight.event = clock.at(env, flight.planned_s(flight.n), Order.STEP_END)
+                        flight.event = clock.at(env, flight.planned_s(flight.n), STEP_END)
                         yield flight.event
                     self._flight = None
                     self._settle(flight)
@@ -193,8 +206,8 @@ class Replica:
                 yield from self._land()
             else:
                 return NEVER_S if plan is None else plan.time_s
-            if env.peek() <= env.now:
-                yield clock.at(env, env.now, Order.PLAN)
+            if clock.shared(env):
+                yield clock.at(env, env.now, PLAN)
 
     def _note(self, plan: Plan, now_s: float) -> bool:
         """Record what a plan decided at once; return whether it closes a circle."""
@@ -208,9 +221,8 @@ class Replica:
             yield from self._land()
         return bool(self._states)
 
-    def _take_off(self, plan: Plan, planned_s: float) -> Flight:
+    def _take_off(self, plan: Plan, planned_s: float, now_s: float) -> Flight:
         """Start `plan` now, with as many repeats as nothing speaks against yet."""
-        now_s = self.env.now
         flight = Flight(plan, planned_s, now_s, self._ends(plan, now_s), self.policy.depth)
         if self._next_waiting:
             flight.waiting, self._next_waiting = self._next_waiting, []
@@ -222,7 +234,7 @@ class Replica:
         flight = self._last
         if flight is not None:
             if flight.end_s > self.env.now:
-                yield clock.at(self.env, flight.end_s, Order.STEP_END)
+                yield clock.at(self.env, flight.end_s, STEP_END)
             self._last = None
             self._commit(flight)
 
@@ -245,54 +257,66 @@ class Replica:
             flight.waiting.append((step, self.policy.waiting_count))
         elif step < flight.n and flight.event is not None:
             flight.n = step
-            flight.event = clock.move(flight.event, flight.planned_s(step), Order.STEP_END)
+            flight.event = clock.move(flight.event, flight.planned_s(step), STEP_END)
 
     def _settle(self, flight: Flight) -> None:
         """Take what the repeats need, now that it is known how many there are; keep their rows for the commit."""
-        plan, policy = flight.plan, self.policy
-        ends_s = flight.ends_s if flight.n == len(flight.ends_s) else flight.ends_s[: flight.n]
+        plan, policy, n = flight.plan, self.policy, flight.n
+        del flight.ends_s[n:]
+        taken = self._settle_by_queue(flight) if flight.waiting else 1
+        if n > taken:
+            policy.take(plan, n - taken)
+        for job in self._leaving:
+            if policy.holds_seat(job):
+                policy.withdraw(plan, job)
+
+    def _settle_by_queue(self, flight: Flight) -> int:
+        """Take what the repeats need up to the last change of the queue; return how many steps that are."""
+        plan, policy, ends_s = flight.plan, self.policy, flight.ends_s
         past, start_s = 0, flight.start_s
         waiting, used = plan.waiting, plan.blocks_used
-        if flight.waiting:
-            for step, then_waiting in flight.waiting:
-                if step >= flight.n:
-                    break
-                if step > past:
-                    flight.rows.append(RowPart(past, start_s, ends_s[past:step], waiting, used))
-                    policy.take(plan, step - past)
-                    past, start_s, used = step, ends_s[step - 1], policy.kv.used
-                waiting = then_waiting
-        flight.rows.append(RowPart(past, start_s, ends_s[past:] if past else ends_s, waiting, used))
-        if flight.n - 1 > past:
-            policy.take(plan, flight.n - 1 - past)
-        flight.ends_s = ends_s
-        if self._leaving:
-            for job in self._leaving:
-                if policy.holds_seat(job):
-                    policy.withdraw(plan, job)
+        for step, then_waiting in flight.waiting:
+            if step >= flight.n:
+                break
+            if step > past:
+                flight.rows.append(RowPart(past, start_s, ends_s[past:step], waiting, used))
+                policy.take(plan, step - past)
+                past, start_s, used = step, ends_s[step - 1], policy.kv.used
+            waiting = then_waiting
+        flight.rows.append(RowPart(past, start_s, ends_s[past:], waiting, used))
+        return past + 1
 
     def _commit(self, flight: Flight) -> None:
         plan, recorder = flight.plan, self._recorder
-        for row in flight.rows:
-            recorder.rows.add(plan, *row)
+        if flight.rows:
+            for row in flight.rows:
+                recorder.rows.add(plan, *row)
+        else:
+            recorder.rows.add(plan, 0, flight.start_s, flight.ends_s, plan.waiting, plan.blocks_used)
         self.policy.commit(plan)
         recorder.ran(plan, flight.start_s, flight.ends_s)
-        if plan.ticking or plan.first:
+        if self._states and (plan.ticking or plan.first):
             self._states.clear()
         if self._observer is not None:
             seen = SeenStep(plan, flight.planned_at_s, flight.start_s, flight.end_s, self.policy.kv.free)
             self._observer(seen)
+        if plan.finishing:
+            self._part(plan, flight.end_s)
+        if self._leaving:
+            for job in [job for job in self._leaving if not self.policy.holds_seat(job)]:
+                self._let_go(job)
+        if self._options.check:
+            self.policy.check()
+
+    def _part(self, plan: Plan, now_s: float) -> None:
+        """Record who leaves with a plan: with the whole answer, or because the client has gone."""
         for job in plan.finishing:
             if job in self._leaving:
                 del self._leaving[job]
-                recorder.timed_out(job, flight.end_s)
+                self._recorder.timed_out(job, now_s)
             else:
-                recorder.finished(job, flight.end_s)
+                self._recorder.finished(job, now_s)
                 self._on_finish(job)
-        for job in [job for job in self._leaving if not self.policy.holds_seat(job)]:
-            self._let_go(job)
-        if self._options.check:
-            self.policy.check()
 
     def _let_go(self, job: Job) -> None:
         del self._leaving[job]
@@ -311,9 +335,9 @@ class Replica:
         if self._idle is None or time_s >= self._wake_s:
             return
         if self._wake_s == NEVER_S:
-            clock.put(self._idle, time_s, Order.PLAN)
+            clock.put(self._idle, time_s, PLAN)
         else:
-            self._idle = clock.move(self._idle, time_s, Order.PLAN)
+            self._idle = clock.move(self._idle, time_s, PLAN)
         self._wake_s = time_s
 
     def _in_a_circle(self, plan: Plan) -> bool:

@@ -15,6 +15,7 @@ from simqueue.schedulers.base import Policy
 from simqueue.simulation import clock
 from simqueue.simulation.clients import Clients, Life
 from simqueue.simulation.clock import Order
+from simqueue.simulation.columns import Sinks
 from simqueue.simulation.invariants import verify
 from simqueue.simulation.recorder import Recorder
 from simqueue.simulation.recording import Recording
@@ -22,6 +23,7 @@ from simqueue.simulation.replica import NEVER_S, Observer, Replica, RunOptions
 from simqueue.steptime.base import StepTime
 from simqueue.traffic import Traffic
 
+ARRIVAL = Order.ARRIVAL
 NAMED = 10
 """How many requests a warning names before it only counts."""
 
@@ -40,6 +42,8 @@ class Simulation:
         Called with the number of requests that have left, each time one leaves.
     observer : callable, optional
         Called with each step that ends, if steps are not folded.
+    sinks : callable, optional
+        Where the tables go while the run is under way; by default they are kept in memory.
     """
 
     def __init__(
@@ -50,9 +54,12 @@ class Simulation:
         options: RunOptions,
         on_end: Callable[[int], None] | None = None,
         observer: Observer | None = None,
+        sinks: Sinks | None = None,
     ) -> None:
         self.env = simpy.Environment()
         self.recorder = Recorder(counts_slots=policy.pads)
+        if sinks is not None:
+            self.recorder.stream_to(sinks)
         self.policy = policy
         self.options = options
         self._on_end = on_end
@@ -104,7 +111,7 @@ class Simulation:
         first = True
         for request in requests:
             if request.arrival_s > env.now or first:
-                yield clock.at(env, request.arrival_s, Order.ARRIVAL)
+                yield clock.at(env, request.arrival_s, ARRIVAL)
                 first = False
             env.process(self.serve(request) if request.pool is None else self._clients.ask(request))
 
@@ -143,8 +150,8 @@ class Simulation:
         done = self._done.pop(job, None)
         if done is not None:
             self._last_event_s = self.env.now
+            done.succeed(Status.TIMED_OUT)  # its client reacts before those that its leaving lets go
             self.replica.cancel(job)
-            done.succeed(Status.TIMED_OUT)
             self._tell_end()
 
     def _finish(self, job: Job) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -45,10 +45,24 @@ class StepRows:
         context = work.context_tokens + past * decode_seqs
         last_step_s = end_s - (ends_s[-2] if n > 1 else start_s)
         if work.prefill or plan.preempted:
-            self.close()
-            prompts = work.prefill_tokens, len(work.prefill)
-            house = blocks_used, plan.running, waiting, len(plan.preempted)
-            self.columns.append((start_s, end_s - start_s, n, last_step_s, decode_seqs, context, *prompts, *house))
+            if self._open:
+                self.close()
+            self.columns.append(
+                (
+                    start_s,
+                    end_s - start_s,
+                    n,
+                    last_step_s,
+                    decode_seqs,
+                    context,
+                    work.prefill_tokens,
+                    len(work.prefill),
+                    blocks_used,
+                    plan.running,
+                    waiting,
+                    len(plan.preempted),
+                )
+            )
             return
         same = (decode_seqs, plan.running, waiting)
         if (
@@ -59,7 +73,8 @@ class StepRows:
         ):
             self._repeat += n
         else:
-            self.close()
+            if self._open:
+                self.close()
             self._open = True
             self._start_s = start_s
             self._repeat = n
@@ -92,7 +107,7 @@ class StepRows:
         )
         self._open = False
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Mapping[str, NDArray[Any]]:
         """Return the finished table as arrays."""
         self.close()
         return self.columns.arrays()

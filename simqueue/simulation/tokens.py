@@ -8,7 +8,6 @@ request is the longest tick since it joined, found by bisection in a stack of su
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from operator import sub
@@ -17,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.request import Job
+from simqueue.simulation.columns import Columns
+
+GAPS_AT_ONCE = 4096
 
 
 class TokenLog:
@@ -28,9 +30,9 @@ class TokenLog:
         self._newly_joined: dict[Job, None] = {}
         self._max_after: list[int] = []
         self._max_gap_s: list[float] = []
-        self._gaps_s = array("d")
-        self._run_lengths = array("q")
-        self._run_tokens = array("q")
+        self.columns = Columns(gap_s="d", tokens="q")
+        self._gaps_s: list[float] = []
+        self._tokens: list[int] = []
         self.own_gap_count = 0
 
     def joined(self, job: Job, time_s: float) -> None:
@@ -74,21 +76,32 @@ class TokenLog:
         """Log steps in a row, from `start_s`, in each of which the same `decoding` (>= 1) requests got a token."""
         n = len(ends_s)
         joined = self._newly_joined
-        if not joined:
-            gaps_s = [ends_s[0] - self._last_tick_s]
-            if n > 1:
-                gaps_s.extend(map(sub, ends_s[1:], ends_s))
-            self._append_run(gaps_s, decoding)
-            self._push_max(self.ticks + n, max(gaps_s) if n > 1 else gaps_s[0])
-        else:
+        if joined:
             self._ticked_with_newcomers(decoding, start_s, ends_s)
+        else:
+            longest_s = ends_s[0] - self._last_tick_s
+            self._gaps_s.append(longest_s)
+            if n > 1:
+                gaps_s = list(map(sub, ends_s[1:], ends_s))
+                self._gaps_s.extend(gaps_s)
+                longest_s = max(longest_s, max(gaps_s))
+            self._tokens.extend([decoding] * n)
+            self._push_max(self.ticks + n, longest_s)
         self.ticks += n
         self._last_tick_s = ends_s[-1]
+        if len(self._gaps_s) > GAPS_AT_ONCE:
+            self._settle()
 
     def gaps(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return every gap between two tokens of one request, in seconds, and how many tokens it holds for."""
-        counts = np.repeat(np.array(self._run_tokens, dtype=np.int64), np.array(self._run_lengths, dtype=np.int64))
-        return np.array(self._gaps_s, dtype=np.float64), counts
+        self._settle()
+        columns = self.columns.arrays()
+        return columns["gap_s"], columns["tokens"]
+
+    def _settle(self) -> None:
+        self.columns.extend((self._gaps_s, self._tokens))
+        self._gaps_s.clear()
+        self._tokens.clear()
 
     def _ticked_with_newcomers(self, decoding: int, start_s: float, ends_s: Sequence[float]) -> None:
         joined = self._newly_joined
@@ -125,8 +138,7 @@ class TokenLog:
 
     def _append_run(self, gaps_s: Sequence[float], tokens: int) -> None:
         self._gaps_s.extend(gaps_s)
-        self._run_lengths.append(len(gaps_s))
-        self._run_tokens.append(tokens)
+        self._tokens.extend([tokens] * len(gaps_s))
 
     def _push_max(self, tick: int, gap_s: float) -> None:
         gaps, ticks = self._max_gap_s, self._max_after

@@ -4,7 +4,7 @@ from simqueue.steptime.base import Batch, StepTime
 from simqueue.steptime.calibrated import CalibratedStepTime
 from simqueue.steptime.coefficients import Coefficients
 from simqueue.steptime.constant import ConstantSettings, ConstantStepTime
-from simqueue.steptime.factory import StepTimeSettings, build
+from simqueue.steptime.factory import StepTimeSettings, build, placed
 from simqueue.steptime.linear import LinearSettings, LinearStepTime
 from simqueue.steptime.preset import Preset, load_preset, preset_names, preset_rows
 from simqueue.steptime.roofline import RooflineStepTime, StepTerms
@@ -31,6 +31,7 @@ __all__ = [
     "Term",
     "build",
     "load_preset",
+    "placed",
     "preset_names",
     "preset_rows",
 ]

@@ -12,6 +12,7 @@ from simqueue.hardware import Gpu, Model
 from simqueue.steptime.base import StepTime
 from simqueue.steptime.constant import ConstantSettings, ConstantStepTime
 from simqueue.steptime.linear import LinearSettings, LinearStepTime
+from simqueue.steptime.preset import is_file
 from simqueue.steptime.roofline_settings import RooflineSettings
 from simqueue.steptime.table import TableSettings, read_table
 
@@ -21,8 +22,20 @@ StepTimeSettings = Annotated[
 """What a scenario's `step_time` key takes; `kind` tells which."""
 
 
+Kinds = ConstantSettings | LinearSettings | RooflineSettings | TableSettings
+
+
+def placed(settings: Kinds, base_dir: Path) -> Kinds:
+    """Return the same settings with a relative path of a preset or table starting at `base_dir`."""
+    if isinstance(settings, TableSettings):
+        return settings.model_copy(update={"path": str(base_dir / settings.path)})
+    if isinstance(settings, RooflineSettings) and is_file(settings.preset):
+        return settings.model_copy(update={"preset": str(base_dir / settings.preset)})
+    return settings
+
+
 def build(
-    settings: ConstantSettings | LinearSettings | RooflineSettings | TableSettings,
+    settings: Kinds,
     model: Model | None = None,
     gpu: Gpu | None = None,
     tensor_parallel: int = 1,

@@ -203,14 +203,21 @@ def _forced_steps(lengths: Lengths, server: Server) -> dict[Resource, float]:
 def _usable_tokens(lengths: Lengths, server: Server, kv_blocks: int) -> float:
     """Return the tokens of a full pool that are in use on average.
 
-    A newcomer takes the blocks of its prompt at once; where blocks are taken as needed, the head of the queue finds on
-    average half of what it needs, and that much lies idle.
+    Equal reservations fit a whole number of times. Otherwise the head of the queue waits until all that it takes at
+    once is free, its prompt or its reservation, and half of that lies idle on average.
     """
     pool = kv_blocks * server.block_size
-    if server.reserve_tokens is not None:
-        return pool
-    head = (lengths.prompt_variance + lengths.prompt**2) / (2 * lengths.prompt)
-    return max(pool - head, pool / 2)
+    if isinstance(server.reserve_tokens, int):
+        each = math.ceil(server.reserve_tokens / server.block_size)
+        if each > kv_blocks:
+            raise InputError(f"the KV pool of {kv_blocks} blocks does not hold one reservation of {each}")
+        return kv_blocks // each * each * server.block_size
+    mean, variance = lengths.prompt, lengths.prompt_variance
+    if server.reserve_tokens == "request_max":
+        covariance = lengths.product - lengths.prompt * lengths.output
+        mean += lengths.output - 1
+        variance += lengths.output_variance + 2 * covariance
+    return max(pool - (variance + mean**2) / (2 * mean), pool / 2)
 
 
 def _held_tokens(lengths: Lengths, server: Server, k: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def average_seconds(
     kept = weights > _NEGLIGIBLE
     decodes, prompts, weights = decodes[kept], prompts[kept], weights[kept] / weights[kept].sum()
     tokens = _within_budget(prompts * tokens_per_prompt, decodes, weights, budget)
-    return sum(
+    return math.fsum(
         weight * step_seconds(step, Composition(n, context_per_decode * n, prompt_tokens, m, past_tokens))
         for n, m, prompt_tokens, weight in zip(
             decodes.tolist(), prompts.tolist(), tokens.tolist(), weights.tolist(), strict=True

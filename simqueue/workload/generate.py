@@ -116,7 +116,10 @@ def _synthetic(settings: WorkloadSettings, draws: Draws, base_dir: Path) -> list
     if settings.system_prompt is None:
         return requests
     pieces = system_pieces(settings, draws, n)
-    return [_behind(request, piece, FIRST_STREAM + i) for i, (request, piece) in enumerate(zip(requests, pieces, strict=True))]
+    return [
+        _behind(request, piece, FIRST_STREAM + i)
+        for i, (request, piece) in enumerate(zip(requests, pieces, strict=True))
+    ]
 
 
 def _behind(request: Request, piece: tuple[int, int, int] | None, own_stream: int) -> Request:

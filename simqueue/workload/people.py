@@ -79,6 +79,9 @@ class ClassSettings(Settings):
         default=None, description="Smaller is more urgent; used by order: priority. null: the workload's."
     )
     timeout_s: float | None = Field(
-        default=None, gt=0, description="See timeout_s of the workload. null: the workload's.", json_schema_extra=_SECONDS
+        default=None,
+        gt=0,
+        description="See timeout_s of the workload. null: the workload's.",
+        json_schema_extra=_SECONDS,
     )
     slo: SloSettings | None = Field(default=None, description="For goodput; null: the workload's.")

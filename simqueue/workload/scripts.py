@@ -23,7 +23,7 @@ Segments = tuple[tuple[int, int, int], ...]
 
 
 def users(settings: WorkloadSettings, draws: Draws, base_dir: Path, dresser: Dresser) -> Crowd:
-    """Return the users of a closed loop. What user u asks as the k-th thing depends on neither policy nor other users."""
+    """Return the users of a closed loop. What one of them asks depends on neither policy nor other users."""
     people = settings.users
     if people is None:
         raise InputError("workload: users are needed")
@@ -54,7 +54,9 @@ class _UserTurns:
     def __iter__(self) -> Iterator[Turn]:
         name = f"user-{self.number}"
         own = f"users.{self.number}."
-        thinks, prompts, outputs = (self.draws.rng(own + what) for what in ("think_s", "prompt_tokens", "output_tokens"))
+        thinks, prompts, outputs = (
+            self.draws.rng(own + what) for what in ("think_s", "prompt_tokens", "output_tokens")
+        )
         asked = 0
         while True:
             pairs = self.lengths.sample(prompts, outputs, _TURNS_AT_ONCE)

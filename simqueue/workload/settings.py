@@ -54,7 +54,7 @@ class WorkloadSettings(Settings):
     arrivals_for_s: float | None = Field(
         default=None,
         gt=0,
-        description="Requests (or sessions) arrive strictly before this time. With num_requests: whichever comes first.",
+        description="Requests (or sessions) arrive strictly before this time. With a number: whichever comes first.",
         json_schema_extra={"unit": "s"},
     )
     num_requests: int | None = Field(
@@ -68,7 +68,8 @@ class WorkloadSettings(Settings):
         default=None, strict=False, description="Requests listed one by one."
     )
     priority: int = Field(
-        default=0, description="Smaller is more urgent; used by order: priority. For requests that have none of their own."
+        default=0,
+        description="Smaller is more urgent; used by order: priority. For requests that have none of their own.",
     )
     timeout_s: float | None = Field(
         default=None,

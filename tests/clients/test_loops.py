@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simqueue.errors import RunError
 from simqueue.results.result import Result
 
 from .conftest import MANY_SEATS, ONE_SEAT, Play, constant
@@ -200,9 +201,7 @@ def test_who_still_waits_at_the_client_at_the_horizon_is_unfinished(play: Play) 
 
 
 def test_a_user_who_is_refused_for_ever_ends_the_run(play: Play) -> None:
-    """Zero think time and requests that can never be served would loop at one instant: the run fails, naming the user."""
-    from simqueue.errors import RunError
-
+    """Zero think time and requests that can never be served would loop at one instant: the run fails with the name."""
     workload = {**loop(1, arrivals_for_s=5.0), "prompt_tokens": constant(10_000_000)}
     with pytest.raises(RunError, match=r"user-0: \d+ requests in a row are refused at 0 s"):
         play(workload)

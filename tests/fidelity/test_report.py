@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from simqueue.fidelity.report import write_report
+from simqueue.fidelity.report import Findings, write_report
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def report(found: Findings, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Return the folder of a freshly written report and its text."""
     folder = tmp_path_factory.mktemp("reports")
-    files = write_report(ROOT / "data" / "groundtruth", folder)
+    files = write_report(found, folder)
     assert all(file.stat().st_size > 0 for file in files)
     return folder, (folder / "fidelity.md").read_text()
 

@@ -1,6 +1,6 @@
 """The presets that come with the package against the measurements: how far they may be off."""
 
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,31 +10,28 @@ from simqueue.fidelity.evaluate import (
     STEP_PRESETS,
     Compared,
     ComparedServed,
-    compare_served,
-    compare_steps,
     phase_of,
 )
-from simqueue.fidelity.replay import RUNS, Replay, replay
+from simqueue.fidelity.replay import Replay
+from simqueue.fidelity.report import Findings
 
-DATA = Path(__file__).parents[2] / "data" / "groundtruth"
 
-
-@pytest.fixture(scope="module")
-def steps() -> dict[tuple[str, str], Compared]:
+@pytest.fixture
+def steps(found: Findings) -> dict[tuple[str, str], Compared]:
     """Every source and GPU of measured steps."""
-    return {(one.source, one.gpu): one for one in compare_steps(DATA)}
+    return {(one.source, one.gpu): one for one in found.steps}
 
 
-@pytest.fixture(scope="module")
-def served() -> list[ComparedServed]:
+@pytest.fixture
+def served(found: Findings) -> Sequence[ComparedServed]:
     """Every engine's served means."""
-    return compare_served(DATA)
+    return found.served
 
 
-@pytest.fixture(scope="module")
-def replays() -> dict[str, Replay]:
+@pytest.fixture
+def replays(found: Findings) -> dict[str, Replay]:
     """Both replays."""
-    return {run.gpu: replay(run, DATA) for run in RUNS}
+    return {one.run.gpu: one for one in found.replays}
 
 
 @pytest.mark.parametrize(("gpu", "limit"), [("h100-sxm", 5), ("h200-sxm", 6), ("a100-80gb", 6)])
@@ -66,7 +63,7 @@ def test_host_bound_decodes(steps: dict[tuple[str, str], Compared], gpu: str) ->
 
 
 @pytest.mark.parametrize("place", range(len(SERVED_PRESETS)))
-def test_served_time_per_token(served: list[ComparedServed], place: int) -> None:
+def test_served_time_per_token(served: Sequence[ComparedServed], place: int) -> None:
     """The median error of mean TPOT in closed loops is at most 8 %; the ideal roofline's is above 40 %."""
     one = served[place]
     assert len(one.rows) > 30

@@ -103,7 +103,7 @@ def test_what_is_not_understood_is_named(tmp_path: Path, change: dict[str, Any],
 
 
 def test_a_window_without_a_switch_is_on_for_mistral(tmp_path: Path) -> None:
-    """Mistral-7B v0.1's window of 4096, which has no switch beside it, is on in all layers; Qwen3's needs its switch."""
+    """Mistral-7B v0.1's window of 4096, which has no switch, is on in all layers; Qwen3's needs its switch."""
     write(tmp_path, {**MISTRAL_7B_V02, "sliding_window": 4096})
     mistral = load_model("config.json", tmp_path)
     assert (mistral.window_layers, mistral.window_tokens) == (32, 4096)

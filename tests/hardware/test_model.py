@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from simqueue.errors import InputError
-from simqueue.hardware import ModelSettings, load_model, model_names
+from simqueue.hardware import ModelSettings, DtypeSettings, load_model, model_names
 from simqueue.hardware.model import attention_pairs, window_pairs
 
 HERE = Path()
@@ -100,6 +100,16 @@ def test_precision_leaves_embeddings_and_head() -> None:
     fp4 = load_model("llama-3.1-70b", HERE).with_precision(weights="fp4")
     assert fp4.weight_bytes == layers * 17 / 32 + 4 * table
     assert load_model("llama-3.1-70b", HERE).with_precision() == load_model("llama-3.1-70b", HERE)
+
+
+def test_precision_keys_name_formats() -> None:
+    """The keys of `precision` take formats by name, none of which is required, and refuse others."""
+    keys = DtypeSettings.model_validate({"weights": "fp8", "kv": "fp8"})
+    model = load_model("llama-3.1-8b", HERE).with_precision(keys.weights, keys.kv)
+    assert (model.weights, model.kv_format) == ("fp8", "fp8")
+    assert DtypeSettings() == DtypeSettings(weights=None, kv=None)
+    with pytest.raises(ValidationError, match="weights"):
+        DtypeSettings.model_validate({"weights": "int3"})
 
 
 def test_the_latent_of_mla_is_replicated() -> None:

@@ -170,7 +170,8 @@ class Walk:
         self.rejected: list[str] = []
         for index, one in enumerate(asked):
             length = min(len(one.prompt) + len(one.answer), engine.max_model_len)
-            if length <= len(one.prompt) or self.pool.need(length - 1) > engine.blocks:
+            at_once = not engine.chunked and length - 1 > engine.budget  # the engine does not start with such lengths
+            if length <= len(one.prompt) or self.pool.need(length - 1) > engine.blocks or at_once:
                 self.rejected.append(one.name)
             else:
                 self.coming.append(Guest(one, index, list(one.prompt), length))

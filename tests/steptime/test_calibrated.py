@@ -185,7 +185,7 @@ def test_the_terms_that_count_add_up(preset: str, batch: Batch, tensor_parallel:
 
 @pytest.mark.parametrize("preset", ["vllm-h100", "vllm-h200-kernels", "trtllm-h100"])
 def test_eight_gpus_are_not_eight_times_as_fast(preset: str) -> None:
-    """Launches and all-reduces do not shrink: eight GPUs take more than a sixth of the time of one, and less than it."""
+    """Launches and all-reduces do not shrink: eight GPUs take more than a sixth of the time of one, not an eighth."""
     one, eight = (built(preset, "llama-3.1-8b", n)[0].seconds(decode(16, 1024)) for n in (1, 8))
     assert eight > one / 6
     assert eight < one

@@ -9,7 +9,17 @@ from pydantic import ValidationError
 
 from simqueue.errors import InputError
 from simqueue.hardware import load_gpu, load_model
-from simqueue.steptime import Batch, CalibratedStepTime, RooflineSettings, RooflineStepTime, load_preset, preset_names
+from simqueue.steptime import (
+    Batch,
+    CalibratedStepTime,
+    ConstantSettings,
+    RooflineSettings,
+    RooflineStepTime,
+    TableSettings,
+    load_preset,
+    placed,
+    preset_names,
+)
 from simqueue.steptime.preset import preset_rows
 from simqueue.steptime.validity import as_columns
 
@@ -71,6 +81,18 @@ def test_a_file_is_found_from_a_folder(tmp_path: Path) -> None:
     assert RooflineSettings(preset="own.yaml").resolved(tmp_path).bandwidth_share == 0.8
     with pytest.raises(InputError, match=r"nowhere.yaml: cannot be read"):
         load_preset("nowhere.yaml", tmp_path)
+
+
+def test_paths_can_be_placed(tmp_path: Path) -> None:
+    """Paths of presets and tables start at the folder that is given; names and other kinds stay as they are."""
+    fitted(tmp_path)
+    settings = placed(RooflineSettings(preset="own.yaml", mfu=0.5), tmp_path)
+    assert isinstance(settings, RooflineSettings)
+    assert settings.resolved().bandwidth_share == 0.8
+    assert settings.mfu == 0.5
+    assert placed(TableSettings(path="steps.csv"), tmp_path) == TableSettings(path=str(tmp_path / "steps.csv"))
+    for same in (RooflineSettings(preset="vllm-h100"), ConstantSettings(seconds=0.01)):
+        assert placed(same, tmp_path) == same
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import tracemalloc
@@ -17,10 +18,14 @@ from scipy import stats
 
 from simqueue.errors import InputError
 from simqueue.workload import Traffic, WorkloadSettings, generate
+from simqueue.workload.arrivals.varying import CURVES, CURVES_SHA256
+from simqueue.workload.traces import packaged_trace
 
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.0000000,100,10\n"
 PLAIN = "arrival_s,prompt_tokens,output_tokens\n0,100,10\n"
-BURSTGPT = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,100,10,110,Conversation log\n"
+BURSTGPT = (
+    "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,100,10,110,Conversation log\n"
+)
 MOONCAKE = '{"timestamp":0,"input_length":100,"output_length":10,"hash_ids":[0]}\n'
 JSONL = '{"arrival_s":0,"prompt_tokens":100,"output_tokens":10}\n'
 VLLM = json.dumps({"date": "x", "input_lens": [100], "output_lens": [10], "start_times": [7.5], "ttfts": [0.1]})
@@ -146,8 +151,9 @@ def test_bins_are_spread_inside_themselves(play: Play) -> None:
     offsets = np.array([r.arrival_s for r in spread]) - np.repeat(3.0 * np.arange(200), 10)
     assert (np.diff([r.arrival_s for r in spread]) >= 0).all()
     assert stats.kstest(offsets, "uniform", args=(0, 3)).pvalue > 0.01
-    with pytest.raises(InputError, match=r"trace\.spread_s: 4 s is longer than the smallest gap .* 3 s"):
-        play(text, "mooncake", spread_s=4.0)
+    wider = play(text, "mooncake", spread_s=4.0, origin="file").requests
+    assert [r.request_id for r in wider] == [r.request_id for r in at_once]
+    assert all(r.arrival_s < 3 * (int(r.request_id) // 10 + 1) for r in wider[:-10])
 
 
 def test_the_vllm_result_needs_start_times(play: Play) -> None:
@@ -166,9 +172,20 @@ def test_the_vllm_result_needs_start_times(play: Play) -> None:
 def test_jsonl_carries_everything_about_a_request(play: Play) -> None:
     """Optional keys of JSON lines reach the request; null and missing mean: not given."""
     row = {
-        **{"request_id": "a", "arrival_s": 1.5, "prompt_tokens": 3, "output_tokens": 2, "priority": -1},
-        **{"class": "chat", "deadline_s": 9.0, "wanted_s": 1.0, "gives_up_s": 4.0, "attempt": 1},
-        **{"session": "s", "client": "c", "prompt": [[7, 0, 2], [9, 1, 1]], "output_stream": 11},
+        "request_id": "a",
+        "arrival_s": 1.5,
+        "prompt_tokens": 3,
+        "output_tokens": 2,
+        "priority": -1,
+        "class": "chat",
+        "deadline_s": 9.0,
+        "wanted_s": 1.0,
+        "gives_up_s": 4.0,
+        "attempt": 1,
+        "session": "s",
+        "client": "c",
+        "prompt": [[7, 0, 2], [9, 1, 1]],
+        "output_stream": 11,
     }
     bare = {"request_id": "b", "arrival_s": 2, "prompt_tokens": 3, "output_tokens": 2, "priority": None}
     traffic = play(json.dumps(row) + "\n\n" + json.dumps(bare), "jsonl", origin="file")
@@ -260,7 +277,9 @@ def test_streaming_gives_the_same_requests(keys: dict[str, Any], play: Play) -> 
     """A streamed trace has the requests of one read at once, to the last bit, as often as it is iterated over."""
     rng = np.random.default_rng(5)
     times = np.cumsum(rng.random(40_000) * 0.2)
-    rows = (f"{t!r},{p},{o}\n" for t, p, o in zip(times.tolist(), range(40_000), rng.integers(0, 9, 40_000), strict=True))
+    rows = (
+        f"{t!r},{p},{o}\n" for t, p, o in zip(times.tolist(), range(40_000), rng.integers(0, 9, 40_000), strict=True)
+    )
     text = "arrival_s,prompt_tokens,output_tokens\n" + "".join(rows)
     whole = play(text, "csv", **keys)
     streamed = play(text, "csv", stream=True, **keys)
@@ -297,3 +316,25 @@ def test_streaming_takes_bounded_memory(play: Play) -> None:
         return peak
 
     assert peak_bytes(80_000) < 1.1 * peak_bytes(40_000)
+
+
+@pytest.mark.parametrize(("name", "rows"), [("mooncake-conversation-10min", 1750), ("mooncake-synthetic", 3993)])
+def test_packaged_mooncake_traces(name: str, rows: int) -> None:
+    """The packaged files have the bytes that the catalog pins, as many rows as stated, and ids for every block."""
+    trace = packaged_trace(name)
+    assert hashlib.sha256(trace.path.read_bytes()).hexdigest() == trace.sha256
+    requests = generate(WorkloadSettings.model_validate({"trace": {"name": name}}), seed=1, base_dir=Path()).requests
+    assert len(requests) == rows
+    assert all(len(r.prompt or ()) == -(-r.prompt_tokens // 512) for r in requests)
+
+
+def test_packaged_curves() -> None:
+    """The file of production curves has the bytes that are pinned."""
+    assert hashlib.sha256(CURVES.read_bytes()).hexdigest() == CURVES_SHA256
+
+
+@pytest.mark.parametrize("trace_format", FILES)
+def test_byte_order_marks_and_line_ends_change_nothing(trace_format: str, play: Play) -> None:
+    """Case 35 for every format: a byte order mark, CRLF and blank lines around are read as if they were not there."""
+    spoiled = "\ufeff" + FILES[trace_format].replace("\n", "\r\n") + "\r\n\r\n"
+    assert asked(play(spoiled, trace_format)) == [(0, 100, 10)]

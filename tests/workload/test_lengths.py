@@ -269,7 +269,7 @@ TEN = {"distribution": "constant", "value": 10}
         ({"distribution": "histogram", "edges": [1, 5, 5], "weights": [1, 1]}, "edges must ascend"),
         ({"distribution": "histogram", "edges": [1, 5], "weights": [1, 1]}, "2 edges for 2 weights"),
         ({"distribution": "histogram", "edges": [1, 5], "weights": [0]}, "must be positive"),
-        ({"distribution": "mixture", "components": []}, "at least 1 item"),
+        ({"distribution": "mixture", "components": []}, "at least 1 entry"),
         ({"distribution": "mixture", "components": [{"weight": 0.0, "law": TEN}]}, "greater than 0"),
         ({"distribution": "mixture", "components": [{"weight": 1.0, "law": TEN}], "max": 5}, "unknown key 'max'"),
         ({"distribution": "exponentail", "mean": 10}, "exponential"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -182,7 +183,7 @@ def test_sinusoid_rate_over_time(seed: int) -> None:
     edges = np.linspace(0, 60, 13)
     areas = [
         50 * integrate.quad(lambda t: 20 * (1 + 0.8 * math.sin(2 * math.pi * (t - 10) / 60)), a, b)[0]
-        for a, b in zip(edges, edges[1:], strict=False)
+        for a, b in itertools.pairwise(edges)
     ]
     z = window_z(at_s % 60, edges, np.array(areas))
     assert np.abs(z).max() < 4
@@ -321,7 +322,7 @@ ON_OFF = {"process": "on_off", "rate_rps": 1.0, "peak_to_mean": 2.0, "mean_burst
         ({**ON_OFF, "calm_to_mean": 0.5}, "unknown key 'calm_to_mean'"),
         ({**ON_OFF, "process": "mmpp", "calm_to_mean": 1.0}, "less than 1"),
         ({"process": "sinusoid", "rate_rps": 1.0, "amplitude": 1.5, "period_s": 1.0}, "less than or equal to 1"),
-        ({"process": "piecewise", "pieces": []}, "at least 1 item"),
+        ({"process": "piecewise", "pieces": []}, "at least 1 entry"),
         ({"process": "piecewise", "pieces": [{"for_s": 1.0, "rate_rps": 0.0}]}, "nobody would ever arrive"),
         ({"process": "piecewise", "pieces": [{"for_s": 1.0, "rate_rps": -1.0}]}, "greater than or equal to 0"),
         ({"process": "curve", "category": "language/m-smal"}, "did you mean 'language/m-small'?"),

@@ -87,7 +87,10 @@ class BurstProcess(ArrivalProcess):
         end, begin = 1 / self.mean_burst_s, 1 / self.mean_calm_s
         return float(
             1
-            + 2 * (burst_rps - calm_rps) ** 2 * end * begin
+            + 2
+            * (burst_rps - calm_rps) ** 2
+            * end
+            * begin
             / ((end + begin) ** 2 * (burst_rps * begin + calm_rps * end))
         )
 

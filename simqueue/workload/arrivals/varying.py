@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field, PrivateAttr, model_validator
@@ -169,12 +169,12 @@ class PiecewiseArrivals(TabulatedProcess):
     """The rate is written down piece by piece."""
 
     process: Literal["piecewise"] = Field(description="Poisson with a rate given for one piece of time after another.")
-    pieces: Annotated[tuple[Piece, ...], Field(min_length=1)] = Field(
-        strict=False, description="The pieces, from time 0 on."
-    )
+    pieces: tuple[Piece, ...] = Field(strict=False, description="The pieces, from time 0 on.")
 
     @model_validator(mode="after")
     def _somebody_comes(self) -> Self:
+        if not self.pieces:
+            raise refusal("pieces must have at least 1 entry")
         if self.peak_rate_rps == 0:
             raise refusal("every rate_rps of the pieces is 0: nobody would ever arrive")
         return self
@@ -186,6 +186,9 @@ class PiecewiseArrivals(TabulatedProcess):
 
 CURVES = Path(__file__).parent.parent / "traces" / "data" / "servegen_rate_10min.csv"
 """The packaged curves: production rates summed over clients, from ServeGen (see the README beside the file)."""
+
+CURVES_SHA256 = "f1cf8f2700b4a99e0f054e9f397a1fd6c012f5aab626eb7dc582ade6f929864b"
+"""What that file must be."""
 
 
 class CurveArrivals(TabulatedProcess):

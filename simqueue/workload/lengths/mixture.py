@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -25,10 +25,12 @@ class MixtureLength(LengthLaw):
     """Each length comes from one of several laws, chosen by weight."""
 
     distribution: Literal["mixture"] = Field(description="Each length comes from one of several laws.")
-    components: Annotated[tuple[Component, ...], Field(min_length=1)] = Field(strict=False, description="The laws.")
+    components: tuple[Component, ...] = Field(strict=False, description="The laws.")
 
     @model_validator(mode="after")
-    def _finite_weights(self) -> Self:
+    def _usable_weights(self) -> Self:
+        if not self.components:
+            raise refusal("components must have at least 1 entry")
         if not sum(part.weight for part in self.components) < float("inf"):
             raise refusal("weights of the components must have a finite sum")
         return self

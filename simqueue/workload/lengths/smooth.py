@@ -56,8 +56,7 @@ class SmoothLaw(BoundedLaw):
         at_least_min, above_max = self._edges()
         if at_least_min - above_max < _RAREST_BOUNDS:
             self._refuse_empty_bounds()
-        largest = float(self._quantile(np.array([1 - 2.0**-53]))[0])
-        if self.max is None and not largest < _LARGEST_SAMPLE:
+        if self.max is None and not float(self._quantile(np.array([1 - 2.0**-53]))[0]) < _LARGEST_SAMPLE:
             raise refusal(f"without max this law reaches lengths above {_LARGEST_SAMPLE:g} tokens: give a max")
         return self
 

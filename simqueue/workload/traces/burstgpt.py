@@ -1,8 +1,8 @@
 """BurstGPT: calls of ChatGPT and GPT-4 at a university, seconds and token counts a row.
 
 Source of the format: github.com/HPMLL/BurstGPT (CC-BY-4.0). The first version has six columns; version 1.2 adds
-``Session ID`` and ``Elapsed time``. A failed call has 0 response tokens; like every row without tokens it is dropped and
-counted, or refused (``zero_token_rows``).
+``Session ID`` and ``Elapsed time``. A failed call has 0 response tokens; like every row without tokens it is dropped
+and counted, or refused (``zero_token_rows``).
 """
 
 from __future__ import annotations

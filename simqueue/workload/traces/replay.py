@@ -117,20 +117,16 @@ def _in_order(rows: TraceRows, notes: list[str]) -> _Rows:
 
 def _spread(rows: TraceRows, order: _Rows, spread_s: float, rng: np.random.Generator) -> TraceRows:
     """Return the rows with those of one timestamp at random times after it, in the order in which they were."""
-    time = rows.time[order]
-    gaps_s = np.diff(np.unique(time)) / rows.ticks_per_s
-    if len(gaps_s) and gaps_s.min() < spread_s:
-        raise InputError(
-            f"trace.spread_s: {spread_s:g} s is longer than the smallest gap between timestamps of {rows.label}, "
-            f"{gaps_s.min():g} s: rows would change their order"
-        )
-    groups = np.cumsum(np.diff(time, prepend=time[:1]) > 0)
+    since = (rows.time[order] - rows.time[order[0]]).astype(np.float64)
+    stamps, groups = np.unique(since, return_inverse=True)
+    # no further than to the next timestamp, so that rows keep their order
+    widths = np.minimum(np.diff(stamps, append=np.inf), spread_s * rows.ticks_per_s)
     shares = rng.random(len(rows))
     # Sorting by group, then by share, hands each group its own shares in rising order.
     sorted_shares = shares[np.lexsort((shares, groups))]
     moved = np.empty(len(rows))
-    moved[order] = (time - time[0]) + sorted_shares * spread_s * rows.ticks_per_s
-    return replace(rows, time=moved + time[0])
+    moved[order] = since + sorted_shares * widths[groups]
+    return replace(rows, time=moved + rows.time[order[0]])
 
 
 def _in_window(rows: TraceRows, settings: TraceSettings, order: _Rows, notes: list[str]) -> _Rows:
@@ -147,7 +143,9 @@ def _in_window(rows: TraceRows, settings: TraceSettings, order: _Rows, notes: li
     chosen: _Rows = order[in_time & (number >= settings.start_row) & (number < end_row)]
     if len(chosen) == 0:
         by_row = "" if settings.start_row == 0 and settings.end_row is None else " and the window of rows"
-        notes.append(f"{rows.label}: no row lies between start_s {settings.start_s:g} and end_s {end_s:g}{by_row}; {span}")
+        notes.append(
+            f"{rows.label}: no row lies between start_s {settings.start_s:g} and end_s {end_s:g}{by_row}; {span}"
+        )
     return chosen
 
 
@@ -211,9 +209,7 @@ def arrivals_s(rows: TraceRows, kept: _Rows, first: Any, settings: TraceSettings
     return arrival_s
 
 
-def made_requests(
-    rows: TraceRows, kept: _Rows, ids: Sequence[str], arrival_s: NDArray[np.float64]
-) -> list[Request]:
+def made_requests(rows: TraceRows, kept: _Rows, ids: Sequence[str], arrival_s: NDArray[np.float64]) -> list[Request]:
     """Return one request a row."""
     columns = (ids, arrival_s.tolist(), rows.prompt_tokens[kept].tolist(), rows.output_tokens[kept].tolist())
     if not rows.more:
@@ -237,10 +233,8 @@ def _more(rows: TraceRows, row: int, arrival_s: float) -> dict[str, Any]:
     return found
 
 
-def _repeated(
-    once: list[Request], rows: TraceRows, kept: _Rows, settings: TraceSettings, number: int
-) -> list[Request]:
-    """Return the requests several times over, a pass beginning one mean gap after the last arrival of the one before."""
+def _repeated(once: list[Request], rows: TraceRows, kept: _Rows, settings: TraceSettings, number: int) -> list[Request]:
+    """Return the requests several times over; a pass begins one mean gap after the last arrival of the one before."""
     if not once:
         return []
     file_s = float((rows.time[kept[-1]] - rows.time[kept[0]]) / rows.ticks_per_s) / settings.rate_scale

@@ -45,7 +45,7 @@ class TraceSettings(Settings):
     )
     origin: Literal["first_row", "file"] = Field(
         default="first_row",
-        description="What is time 0: the first kept row; or the file's own 0 plus start_s (not for formats with absolute dates).",
+        description="What is time 0: the first kept row; or the file's own 0 plus start_s (not with absolute dates).",
     )
     rate_scale: float = Field(
         default=1.0, gt=0, description="Gaps between arrivals are divided by this: 2 doubles the rate."
@@ -77,8 +77,8 @@ class TraceSettings(Settings):
     spread_s: float | None = Field(
         default=None,
         gt=0,
-        description="Spread rows of one timestamp at random over this time after it, where a trace counts in coarse "
-        "bins (3 s in the published Mooncake conversation). null: they arrive together.",
+        description="Spread rows of one timestamp at random over this time after it (at most to the next timestamp), "
+        "where a trace counts in coarse bins (3 s in the published Mooncake conversation). null: they arrive together.",
         json_schema_extra={"unit": "s"},
     )
     repeat: int = Field(

@@ -1,4 +1,4 @@
-"""A file as columns, with line numbers, and numbers read from it with errors that name the line: CSV, and what all share.
+"""A file as columns, with numbers read from it and errors that name the line: CSV, and what all files share.
 
 `JsonTable` in `jsonlines` is the same for files of JSON objects.
 """

@@ -1,0 +1,1 @@
+"""Speed and memory of the simulation on the machine at hand; ``python -m benchmarks --help``."""

@@ -1,0 +1,126 @@
+"""What is measured: a named cell is traffic, a policy on a pool, and a way of playing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from benchmarks import traffic
+from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
+from simqueue.request import Request
+from simqueue.schedulers import Policy
+from simqueue.schedulers.chunked import Chunked, ChunkedSettings
+from simqueue.schedulers.door import Door
+from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Settings
+from simqueue.schedulers.walking import walking
+from simqueue.steptime import LinearStepTime, StepTime
+
+Way = Literal["fast", "stepped", "walk"]
+Traffic = Callable[[float], Iterable[Request]]
+"""Requests, given the rate in requests a second that is 70 % of W1's saturation."""
+
+STEP_TIME: StepTime = LinearStepTime(0.006, 5.0e-5, 0.0, 3.0e-5, 4.0e-8)
+BLOCKS, BLOCK_SIZE = 6886, 16
+LOAD = 0.7
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement.
+
+    Attributes
+    ----------
+    name : str
+    requests : callable
+    way : {"fast", "stepped", "walk"}
+    keys : dict
+        Settings of the policy beside those of W1.
+    blocks : int
+    prefix_caching, asynchronous, streamed : bool
+    """
+
+    name: str
+    requests: Traffic
+    way: Way = "fast"
+    keys: dict[str, Any] = field(default_factory=dict)
+    blocks: int = BLOCKS
+    prefix_caching: bool = False
+    asynchronous: bool = False
+    streamed: bool = False
+
+    def policy(self) -> Policy:
+        """Make the policy with its pool."""
+        made = self._asynchronous() if self.asynchronous else self._chunked()
+        return walking(made) if self.way == "walk" else made
+
+    def _chunked(self) -> Policy:
+        keys = {"max_num_batched_tokens": 512, "max_num_seqs": 128} | self.keys
+        return Chunked(ChunkedSettings.model_validate(keys), self._pool(), Door())
+
+    def _asynchronous(self) -> Policy:
+        keys = {"max_num_batched_tokens": 512, "max_num_seqs": 128, "async_scheduling": True} | self.keys
+        return VllmV1(VllmV1Settings.model_validate(keys), self._pool(lag=1), Door())
+
+    def _pool(self, lag: int = 0) -> KVCache:
+        if self.prefix_caching:
+            return PrefixKVCache(self.blocks, BLOCK_SIZE, lag=lag)
+        return PagedKVCache(self.blocks, BLOCK_SIZE)
+
+
+def w1(n: int) -> Traffic:
+    """Return W1 with `n` requests."""
+    return lambda rate_rps: traffic.Poisson(n, rate_rps)
+
+
+def saturation(n: int) -> Cell:
+    """Return the cell that says how much W1's server can carry."""
+    return Cell("W1, all at once", lambda _: traffic.at_once(n))
+
+
+def cells(*, quick: bool) -> list[Cell]:
+    """Return what is measured, smaller and less of it if `quick`."""
+    n = 2_000 if quick else 10_000
+    growth = [1_000, 10_000] if quick else [100_000, 1_000_000]
+    seats = [16, 1024] if quick else [16, 64, 256, 1024]
+    steps = 5_000 if quick else 30_000
+    rows = 2_000 if quick else None
+    return [
+        Cell("W1", w1(n)),
+        Cell("W1", w1(n), "stepped"),
+        Cell("W1", w1(n), "walk"),
+        Cell("W1, prefix caching", w1(n), prefix_caching=True),
+        Cell("W1, asynchronous vLLM V1", w1(n), asynchronous=True),
+        Cell("W1, asynchronous, prefix caching", w1(n), asynchronous=True, prefix_caching=True),
+        Cell("multi-turn, prefix caching", lambda rate: traffic.turns(n, rate), prefix_caching=True),
+        Cell("W1, low load (1/10)", lambda rate: traffic.Poisson(n, rate / 10)),
+        Cell("W1, KV thrash (1/6 of the pool)", w1(n), blocks=BLOCKS // 6),
+        Cell("W1, KV thrash (1/6 of the pool)", w1(n), "walk", blocks=BLOCKS // 6),
+        Cell("long outputs", _long(n // 2)),
+        Cell("long outputs", _long(n // 2), "stepped"),
+        Cell("Azure trace", lambda _: traffic.azure(1.0, rows)),
+        Cell("Azure trace, half rate", lambda _: traffic.azure(0.5, rows)),
+        *(
+            Cell(f"W1 all at once, {order}", lambda _: traffic.at_once(n), keys={"order": order})
+            for order in ("fcfs", "shortest_prompt", "shortest_output", "priority", "deadline")
+        ),
+        *(
+            Cell(f"{number} seats full", _full(number, steps), "stepped", _seats(number), 4_000_000)
+            for number in seats
+        ),
+        *(Cell(f"W1, {number} requests", w1(number)) for number in growth),
+        *(Cell(f"W1, {number} requests, streamed", w1(number), streamed=True) for number in growth),
+    ]
+
+
+def _long(n: int) -> Traffic:
+    # a request of 967 tokens holds its seat five times as long as one of 192
+    return lambda rate: traffic.Poisson(n, rate / 3, traffic.LONG_PROMPTS, traffic.LONG_OUTPUTS)
+
+
+def _full(seats: int, steps: int) -> Traffic:
+    return lambda _: traffic.equal_requests(seats, 16, steps)
+
+
+def _seats(number: int) -> dict[str, int]:
+    return {"max_num_seqs": number, "max_num_batched_tokens": 16 * number}

@@ -1,0 +1,84 @@
+"""Measures one cell in the process it is run in; `__main__` starts a fresh one for each."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.cells import STEP_TIME, Cell, cells, saturation
+from benchmarks.floor import one_process_per_s
+from simqueue.results.streaming import streamed_to
+from simqueue.simulation import RunOptions, Simulation
+from simqueue.traffic import Traffic
+
+MEGABYTE = 1024 * 1024
+
+
+def measure(cell: Cell, rate_rps: float) -> dict[str, Any]:
+    """Play a cell and return what it took; the floor is measured before and after, since machines change pace.
+
+    Seconds are those of the processor, so that neighbours on the machine count as little as possible.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        return _measure(cell, rate_rps, Path(folder))
+
+
+def _measure(cell: Cell, rate_rps: float, folder: Path) -> dict[str, Any]:
+    requests = cell.requests(rate_rps)
+    simulation = Simulation(
+        Traffic(requests) if not isinstance(requests, list) else requests,  # type: ignore[arg-type] # sized
+        cell.policy(),
+        STEP_TIME,
+        RunOptions(fast=cell.way == "fast"),
+        sinks=streamed_to(folder) if cell.streamed else None,
+    )
+    floors = [one_process_per_s()]
+    started_s, wall_s = time.process_time(), time.perf_counter()
+    recording = simulation.run()
+    took_s, wall_s = time.process_time() - started_s, time.perf_counter() - wall_s
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
+    floors.append(one_process_per_s())
+    n, steps = len(recording.requests["status"]), int(recording.steps["repeat"].sum())
+    floor = sum(floors) / 2
+    return {
+        "cell": cell.name,
+        "way": cell.way,
+        "requests": n,
+        "steps": steps,
+        "simulated_s": recording.end_s,
+        "cpu_s": took_s,
+        "wall_s": wall_s,
+        "requests_per_s": n / took_s,
+        "steps_per_s": steps / took_s,
+        "us_per_step": 1e6 * took_s / steps,
+        "events_per_request": next(simulation.env._eid) / n,
+        "step_rows": len(recording.steps["repeat"]),
+        "preemptions": int(recording.requests["preemptions"].sum()),
+        "peak_rss_mb": peak_mb,
+        "floor_per_s": floor,
+        "floor_ratio": floor * took_s / n,
+    }
+
+
+def main() -> None:
+    """Measure the cell with a number and print one JSON object."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cell", help="number of the cell, or 'saturation'")
+    parser.add_argument("rate_rps", type=float)
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+    quick = given.quick
+    if given.cell == "saturation":
+        chosen = saturation(2_000 if quick else 10_000)
+    else:
+        chosen = cells(quick=quick)[int(given.cell)]
+    print(json.dumps(measure(chosen, given.rate_rps)))
+
+
+if __name__ == "__main__":
+    main()

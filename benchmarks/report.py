@@ -1,0 +1,119 @@
+"""Turns measurements into a table for people, a file for programs, and a figure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+COLUMNS = (
+    ("requests/s", "requests_per_s", ",.0f"),
+    ("floor ratio", "floor_ratio", ".0f"),
+    ("steps/s", "steps_per_s", ",.0f"),
+    ("us/step", "us_per_step", ".1f"),
+    ("events/request", "events_per_request", ".1f"),
+    ("peak RSS MB", "peak_rss_mb", ".0f"),
+    ("CPU s", "cpu_s", ".2f"),
+)
+EXPLAINED = """\
+Seconds are processor seconds of the simulation phase, all tables recorded, a SimPy process a request. "Floor ratio" is
+how many timeouts one SimPy process could have waited for, measured before and after in the same process, in the time
+that one request took. Each row has a fresh process; its peak memory includes Python, SimPy, numpy and the requests.
+"""
+
+
+def line(row: dict[str, Any]) -> str:
+    """Return one measurement in one line."""
+    values = "  ".join(f"{row[key]:{form}} {name}" for name, key, form in COLUMNS)
+    return f"{row['cell']}, {row['way']}: {values}"
+
+
+def write(found: dict[str, Any], folder: Path, *, partial: bool) -> None:
+    """Write performance.json, performance-table.md and performance.png to `folder`, and print the table.
+
+    A partial measurement gets names of its own.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    name = "performance-quick" if partial else "performance"
+    table = _markdown(found)
+    print(table)
+    (folder / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    (folder / f"{name}-table.md").write_text(table, encoding="utf-8")
+    _figure(found, folder / f"{name}.png")
+
+
+def _markdown(found: dict[str, Any]) -> str:
+    machine, floor, start = found["machine"], found["floor"], found["start_up"]
+    lines = [
+        "# Speed and memory",
+        "",
+        f"`python -m benchmarks` on {machine['cores']} cores ({machine['processor']}), Python {machine['python']}, "
+        f"SimPy {machine['simpy']}; load average before: {machine['load_before']:.1f}.",
+        "",
+        f"SimPy's floor: {floor['one_process_per_s']:,.0f} timeouts/s in one process, "
+        f"{floor['thousand_processes_per_s']:,.0f} with 1,000 processes. "
+        f"W1's server carries {found['saturation_rps']:.2f} requests/s; W1 asks for 70 % of it.",
+        "",
+        f"Whole commands (wall): `--help` {start['help_s']:.2f} s, `validate` {start['validate_s']:.2f} s, "
+        f"`run` of W1 with `--no-figures` {start['w1_command_s']:.2f} s.",
+        "",
+        EXPLAINED,
+        "| cell | way | requests | " + " | ".join(name for name, _, _ in COLUMNS) + " |",
+        "|---|---|---:|" + "---:|" * len(COLUMNS),
+    ]
+    lines += [
+        f"| {row['cell']} | {row['way']} | {row['requests']:,} | "
+        + " | ".join(f"{row[key]:{form}}" for _, key, form in COLUMNS)
+        + " |"
+        for row in found["rows"]
+    ]
+    return "\n".join([*lines, "", *_ratios(found["rows"])]) + "\n"
+
+
+def _ratios(rows: list[dict[str, Any]]) -> list[str]:
+    """Return what is compared within the one run."""
+    speed = {(row["cell"], row["way"]): row["requests_per_s"] for row in rows}
+    step = {row["cell"]: row["us_per_step"] for row in rows}
+    pairs = [
+        ("W1: fast over walk", ("W1", "fast"), ("W1", "walk")),
+        ("W1: fast over stepped", ("W1", "fast"), ("W1", "stepped")),
+        ("long outputs: fast over stepped", ("long outputs", "fast"), ("long outputs", "stepped")),
+        ("1,000,000 requests: time a request over that of 10,000", ("W1", "fast"), ("W1, 1000000 requests", "fast")),
+    ]
+    found = [f"- {name}: {speed[one] / speed[other]:.2f}" for name, one, other in pairs if {one, other} <= set(speed)]
+    if {"16 seats full", "1024 seats full"} <= set(step):
+        found.append(f"- a step with 1,024 seats over one with 16: {step['1024 seats full'] / step['16 seats full']:.2f}")
+    plain = speed.get(("W1 all at once, fcfs", "fast"))
+    for (name, way), value in speed.items():
+        if plain and name.startswith("W1 all at once, ") and not name.endswith("fcfs") and way == "fast":
+            found.append(f"- order {name.removeprefix('W1 all at once, ')} over fcfs, time: {plain / value:.2f}")
+    return found
+
+
+def _figure(found: dict[str, Any], path: Path) -> None:
+    import matplotlib as mpl  # noqa: PLC0415 - slow to load, and wanted at the end only
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    colours = {"fast": "#1f5a93", "stepped": "#d08a24", "walk": "#8a8a8a"}
+    rows = [row for row in found["rows"] if not row["cell"].endswith("seats full")]
+    figure, axes = plt.subplots(figsize=(9, 0.32 * len(rows) + 1.6), layout="constrained")
+    places = range(len(rows))
+    axes.barh(places, [row["requests_per_s"] for row in rows], color=[colours[row["way"]] for row in rows])
+    axes.plot(
+        [row["floor_per_s"] / 50 for row in rows], places, "|", color="black", markersize=9, label="SimPy floor / 50"
+    )
+    for way, colour in colours.items():
+        axes.barh([0], [0], color=colour, label=way)
+    for place, row in zip(places, rows, strict=True):
+        axes.text(row["requests_per_s"], place, f" {row['requests_per_s']:,.0f}", va="center", fontsize=8)
+    axes.set_yticks(places, [row["cell"] for row in rows], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("simulated requests per processor second")
+    axes.set_title("Simulation phase, all tables recorded", loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(x=0.12)
+    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    figure.savefig(path, dpi=150)
+    plt.close(figure)

@@ -1,0 +1,81 @@
+"""Peak memory and time of a streamed trace: ``python benchmarks/trace_streaming.py [--rows 5000000] [--run]``.
+
+Writes a BurstGPT-shaped file of that many rows to a temporary folder and goes through it with ``stream: true``; with
+``--run`` it is also played on one replica, so that what a run keeps of each request can be seen beside it. Printed are
+wall-clock seconds and the peak resident memory of a fresh process for each measurement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from simqueue.kvcache import PagedKVCache
+from simqueue.schedulers import SCHEDULERS
+from simqueue.schedulers.door import Door
+from simqueue.simulation import RunOptions, Simulation
+from simqueue.steptime.constant import ConstantStepTime
+from simqueue.workload import WorkloadSettings, generate
+
+_HEADER = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+_AT_ONCE = 100_000
+
+
+def write_rows(path: Path, rows: int) -> None:
+    """Write a file with Poisson arrivals at 3 a second, failed calls included."""
+    rng = np.random.default_rng(1)
+    last_s = 0.0
+    with path.open("w", encoding="utf-8") as file:
+        file.write(_HEADER)
+        for start in range(0, rows, _AT_ONCE):
+            n = min(_AT_ONCE, rows - start)
+            times = last_s + np.cumsum(rng.exponential(1 / 3, n))
+            last_s = float(times[-1])
+            prompts, outputs = rng.integers(1, 2000, n), rng.integers(0, 4, n)
+            columns = zip(times.tolist(), prompts.tolist(), outputs.tolist(), strict=True)
+            file.writelines(f"{t:.3f},ChatGPT,{p},{o},{p + o},API log\n" for t, p, o in columns)
+
+
+def measure(path: Path, mode: str) -> None:
+    """Do one thing and print its time and this process's peak memory."""
+    keys = {"format": "burstgpt", "path": str(path), "stream": mode != "list"}
+    started = time.perf_counter()
+    traffic = generate(WorkloadSettings.model_validate({"trace": keys}), seed=1, base_dir=Path())
+    count = sum(1 for _ in traffic.requests)
+    if mode == "run":
+        chunked = SCHEDULERS["chunked"]
+        policy = chunked(chunked.Settings(), PagedKVCache(100_000, 16), Door())
+        Simulation(traffic, policy, ConstantStepTime(0.01), RunOptions()).run()
+    seconds = time.perf_counter() - started
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{mode:>8}: {count:>9,} requests, {seconds:7.1f} s, peak {peak_mib:8.1f} MiB")
+
+
+def main() -> None:
+    """Write the file and measure each mode in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--list", action="store_true", help="also read without streaming")
+    parser.add_argument("--run", action="store_true", help="also play the streamed trace")
+    parser.add_argument("--measure", nargs=2, metavar=("FILE", "MODE"), help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.measure:
+        measure(Path(asked.measure[0]), asked.measure[1])
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "trace.csv")
+        write_rows(path, asked.rows)
+        print(f"{asked.rows:,} rows, {path.stat().st_size / 2**20:.0f} MiB", flush=True)
+        for mode in ("stream", *(["list"] if asked.list else []), *(["run"] if asked.run else [])):
+            subprocess.run([sys.executable, __file__, "--measure", str(path), mode], check=True)  # noqa: S603  (this file)
+
+
+if __name__ == "__main__":
+    main()

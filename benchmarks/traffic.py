@@ -1,0 +1,108 @@
+"""The requests that are played: made from a seed, so that every machine plays the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simqueue.request import Request
+from simqueue.scenario.load import from_mapping
+from simqueue.workload.generate import generate
+
+SEED = 20231116
+CHUNK = 10_000
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """A lognormal number of tokens with bounds."""
+
+    mean: float
+    low: int
+    high: int
+    cv: float = 0.6
+
+    def draw(self, luck: np.random.Generator, n: int) -> NDArray[np.int64]:
+        """Draw `n` of them."""
+        sigma = np.sqrt(np.log(1 + self.cv**2))
+        drawn = luck.lognormal(np.log(self.mean) - sigma**2 / 2, sigma, n)
+        return np.clip(drawn, self.low, self.high).astype(np.int64)
+
+
+PROMPTS, OUTPUTS = Lengths(1024, 16, 3072), Lengths(192, 8, 896)
+LONG_PROMPTS, LONG_OUTPUTS = Lengths(126, 4, 1024), Lengths(967, 16, 4096)
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Requests that come at random; made while they are asked for, so that a million of them take little room."""
+
+    n: int
+    rate_rps: float
+    prompts: Lengths = PROMPTS
+    outputs: Lengths = OUTPUTS
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __iter__(self) -> Iterator[Request]:
+        luck = np.random.default_rng(SEED)
+        now_s = 0.0
+        for first in range(0, self.n, CHUNK):
+            n = min(CHUNK, self.n - first)
+            arrivals_s = now_s + np.cumsum(luck.exponential(1 / self.rate_rps, n))
+            now_s = float(arrivals_s[-1])
+            columns = arrivals_s, self.prompts.draw(luck, n), self.outputs.draw(luck, n)
+            for index, row in enumerate(zip(*(column.tolist() for column in columns), strict=True), first):
+                yield Request(str(index), *row)
+
+
+def at_once(n: int, prompts: Lengths = PROMPTS, outputs: Lengths = OUTPUTS) -> list[Request]:
+    """Return requests that all come at the start: a queue that is never empty."""
+    return [replace(request, arrival_s=0.0) for request in Poisson(n, 1.0, prompts, outputs)]
+
+
+def equal_requests(n: int, prompt_tokens: int, output_tokens: int) -> list[Request]:
+    """Return equal requests that all come at the start."""
+    return [Request(str(index), 0.0, prompt_tokens, output_tokens) for index in range(n)]
+
+
+def turns(n: int, rate_rps: float, turns_each: int = 4) -> list[Request]:
+    """Return conversations: each turn's prompt repeats what was said before; a turn comes a minute after the last."""
+    luck = np.random.default_rng(SEED)
+    sessions = n // turns_each
+    starts_s = np.cumsum(luck.exponential(turns_each / rate_rps, sessions)).tolist()
+    asked = Lengths(300, 8, 1024).draw(luck, n).tolist()
+    answered = OUTPUTS.draw(luck, n).tolist()
+    made = []
+    for session, start_s in enumerate(starts_s):
+        said: tuple[tuple[int, int, int], ...] = ()
+        for turn in range(turns_each):
+            index = session * turns_each + turn
+            said = (*said, (2 * index, 0, asked[index]))
+            tokens = sum(length for _, _, length in said)
+            at_s = start_s + 60.0 * turn
+            made.append(
+                Request(str(index), at_s, tokens, answered[index], prompt=said, output_stream=2 * index + 1)
+            )
+            said = (*said, (2 * index + 1, 0, answered[index]))
+    return sorted(made, key=lambda request: request.arrival_s)
+
+
+def azure(rate_scale: float, limit: int | None = None) -> list[Request]:
+    """Return the conversation trace that Azure recorded in November 2023, gaps divided by `rate_scale`."""
+    trace = {"name": "azure-2023-conversation", "rate_scale": rate_scale} | ({"limit": limit} if limit else {})
+    scenario = from_mapping(
+        {
+            "name": "azure",
+            "step_time": {"kind": "constant", "seconds": 1},
+            "kv_cache": {"blocks": 1},
+            "workload": {"trace": trace},
+            "policies": {"chunked": {"scheduler": "chunked"}},
+        }
+    )
+    return list(generate(scenario.workload, seed=SEED, base_dir=Path()).requests)

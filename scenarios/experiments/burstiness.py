@@ -1,0 +1,43 @@
+"""The same rate, more or less bursty: gamma gaps of burstiness 1/4, 1 and 4, with the estimate by peakedness."""
+
+from dataclasses import replace
+
+import numpy as np
+from drawing import COLORS, constant, figure, geometric, linear, means, point, scenario, whole, write
+
+from simqueue.experiment.build import build
+from simqueue.experiment.load import demand, loaded, server
+from simqueue.scenario import effective, from_mapping
+
+made, ax = figure()
+for burstiness, color in zip((0.25, 1.0, 4.0), COLORS, strict=False):
+    arrivals = {"process": "gamma", "rate_rps": 4.0, "burstiness": burstiness}
+    run = scenario(4.0, constant(500), geometric(100), 3000, {"p": whole(32)}, linear(0.02, 5e-4, 2e-5))
+    run["workload"]["arrivals"] = arrivals
+    described = from_mapping(run)
+    chosen = effective(described, "p")
+    parts = build(chosen, refuse_oversized=True)
+    asked, limits = demand(described), server(chosen, parts)
+    limit = loaded(parts.step_time, limits, asked).capacity.max_rate_rps
+    shares = np.linspace(0.1, 0.93, 60)
+    line = [
+        1000 * loaded(parts.step_time, limits, replace(asked, rate_rps=share * limit)).estimate.ttft_s
+        for share in shares
+    ]
+    ax.plot(shares, line, color=color, label=f"burstiness {burstiness:g}")
+    for share in (0.3, 0.6, 0.8, 0.9):
+        rate = share * limit
+        run["workload"]["arrivals"] = {**arrivals, "rate_rps": rate}
+        run["warmup_s"] = 400 / rate
+        found = means(run, "mean_ttft_ms")["p"]
+        estimate = 1000 * loaded(parts.step_time, limits, replace(asked, rate_rps=rate)).estimate.ttft_s
+        print(
+            f"burstiness {burstiness}: load {share}: estimate {estimate:.0f} ms, "
+            f"simulated {found.mean:.0f} ±{found.half_width:.0f}"
+        )
+        point(ax, share, found, color)
+ax.set(
+    xlabel="load", ylabel="mean TTFT (ms)", yscale="log", title="TTFT and burstiness: lines estimate, points simulated"
+)
+ax.legend()
+write(made, "burstiness")

@@ -1,0 +1,47 @@
+"""Where Erlang C misleads: eight slots are not eight servers, for everybody starts at the ends of steps only."""
+
+import numpy as np
+from drawing import COLORS, constant, figure, geometric, means, point, scenario, whole, write
+
+from simqueue.theory.bulk import slotted_continuous
+from simqueue.theory.many_servers import mmc
+
+SLOTS, OUTPUT, STEP_S = 8, 10, 0.1
+made, ax = figure()
+loads = np.linspace(0.1, 0.93, 60)
+rates = loads * SLOTS / (OUTPUT * STEP_S)
+ax.plot(
+    loads,
+    [1000 * mmc(SLOTS, r, 1 / (OUTPUT * STEP_S)).mean_wait_s for r in rates],
+    color=COLORS[0],
+    linestyle="--",
+    label="Erlang C",
+)
+ax.plot(
+    loads,
+    [1000 * slotted_continuous(r, SLOTS, OUTPUT, STEP_S).mean_wait_s for r in rates],
+    color=COLORS[1],
+    label="slots in steps (exact)",
+)
+for load in (0.2, 0.4, 0.6, 0.75, 0.9):
+    rate = load * SLOTS / (OUTPUT * STEP_S)
+    step = {"kind": "constant", "seconds": STEP_S}
+    found = means(scenario(rate, constant(1), geometric(OUTPUT), 8000, {"p": whole(SLOTS)}, step), "mean_queue_ms")["p"]
+    erlang, exact = (
+        mmc(SLOTS, rate, 1 / (OUTPUT * STEP_S)).mean_wait_s,
+        slotted_continuous(rate, SLOTS, OUTPUT, STEP_S).mean_wait_s,
+    )
+    print(
+        f"load {load}: Erlang C {1000 * erlang:.2f} ms, exact {1000 * exact:.2f}, "
+        f"simulated {found.mean:.2f} ±{found.half_width:.2f}"
+    )
+    point(ax, load, found, "0.2")
+ax.set(
+    xlabel="load",
+    ylabel="mean wait (ms)",
+    yscale="log",
+    ylim=(1e-2, None),
+    title="Waits of eight slots, steps of 100 ms: points simulated",
+)
+ax.legend()
+write(made, "erlang_c")

@@ -1,0 +1,204 @@
+"""The module's claims about its simulator, each tried at every load of both step costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from simqueue.module08.sweep import CHUNKS, COSTS, Cost, loads, ratio, value
+from simqueue.results.result import Result
+
+Swept = Mapping[str, Mapping[float, Result]]
+"""Cost -> arrival rate -> result."""
+_LARGEST_LOSS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One claim at one load.
+
+    Attributes
+    ----------
+    cost : str
+    rate_rps : float
+    load : float or None
+        Of the continuous policy.
+    seen : tuple of str
+        What came out, by the columns of the claim.
+    holds : bool
+    """
+
+    cost: str
+    rate_rps: float
+    load: float | None
+    seen: tuple[str, ...]
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim on trial.
+
+    Attributes
+    ----------
+    number : int
+    text : str
+        What the module says.
+    own : str
+        What its own program gives.
+    columns : tuple of str
+    trials : list of Trial
+    """
+
+    number: int
+    text: str
+    own: str
+    columns: tuple[str, ...]
+    trials: list[Trial] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """Where it holds, in words."""
+        held = [trial for trial in self.trials if trial.holds]
+        if not held:
+            return "does not hold at any load tried"
+        if len(held) == len(self.trials):
+            return "holds at every load tried"
+        return "holds " + "; ".join(self._where(cost.name) for cost in COSTS)
+
+    def _where(self, cost: str) -> str:
+        own = [trial for trial in self.trials if trial.cost == cost]
+        rates = ", ".join(f"{trial.rate_rps:g}" for trial in own if trial.holds)
+        return f"under {cost} at {rates} requests/s" if rates else f"nowhere under {cost}"
+
+
+Rule = Callable[[Result], tuple[tuple[str, ...], bool]]
+Own = Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
+def claims(swept: Swept, own: Own) -> list[Claim]:
+    """Return claims 1 to 5 and 7 with a trial at each load; 6 is about the bench, 8 about single numbers."""
+    found = []
+    for number, text, columns, rule, told in _CLAIMS:
+        claim = Claim(number, text, _own(own, told), columns)
+        for cost, rate, result in _results(swept):
+            seen, holds = rule(result)
+            load = loads(result, ["continuous"])["continuous"]
+            claim.trials.append(Trial(cost.name, rate, load, seen, holds))
+        found.append(claim)
+    return found
+
+
+def _results(swept: Swept) -> Iterator[tuple[Cost, float, Result]]:
+    for cost in COSTS:
+        for rate in cost.rates_rps:
+            yield cost, rate, swept[cost.name][rate]
+
+
+def _own(own: Own, told: Callable[[Mapping[str, Mapping[str, float]]], str]) -> str:
+    return "; ".join(f"{clock}: {told(metrics)}" for clock, metrics in own.items())
+
+
+def _shown(found: tuple[float, float | None] | None) -> str:
+    if found is None:
+        return "-"
+    mean, width = found
+    return f"{mean:.3g}" if width is None or width == 0 else f"{mean:.3g} ±{width:.2g}"
+
+
+def _mean(found: tuple[float, float | None] | None) -> float:
+    return float("nan") if found is None else found[0]
+
+
+def _static(result: Result) -> tuple[tuple[str, ...], bool]:
+    ttft = ratio(result, "p95_ttft_ms", "static", "continuous")
+    tokens = ratio(result, "output_throughput", "continuous", "static")
+    return (_shown(ttft), _shown(tokens)), 3 <= _mean(ttft) <= 4 and 2 <= _mean(tokens) <= 2.6
+
+
+def _small_chunks(result: Result) -> tuple[tuple[str, ...], bool]:
+    small, middle = (ratio(result, "p95_ttft_ms", f"chunked-{n}", "continuous") for n in (8, 32))
+    tokens = ratio(result, "output_throughput", "chunked-8", "continuous")
+    halved = _mean(small) <= 0.5 and _mean(tokens) >= 1 - _LARGEST_LOSS
+    return (_shown(small), _shown(middle), _shown(tokens)), halved and _mean(small) <= _mean(middle) <= 1
+
+
+def _tail_only(result: Result) -> tuple[tuple[str, ...], bool]:
+    middles = {n: ratio(result, "median_ttft_ms", f"chunked-{n}", "continuous") for n in CHUNKS}
+    tails = {n: ratio(result, "p95_ttft_ms", f"chunked-{n}", "continuous") for n in CHUNKS}
+    best = min(CHUNKS, key=lambda n: _mean(tails[n]))
+    holds = _mean(tails[best]) < 1 and _mean(middles[best]) >= 0.95
+    return (str(best), _shown(tails[best]), _shown(middles[best])), holds
+
+
+def _larger_chunks(result: Result) -> tuple[tuple[str, ...], bool]:
+    tokens = [value(result, "output_throughput", f"chunked-{n}") or 0.0 for n in CHUNKS]
+    tails = [value(result, "p95_ttft_ms", f"chunked-{n}") or 0.0 for n in CHUNKS]
+    seen = (" < ".join(map(str, CHUNKS)), ", ".join(f"{v:,.0f}" for v in tokens), ", ".join(f"{v:,.0f}" for v in tails))
+    return seen, tokens == sorted(tokens) and tails == sorted(tails)
+
+
+def _tpot_tail(result: Result) -> tuple[tuple[str, ...], bool]:
+    middle, tail = (value(result, f"{q}_tpot_ms", "continuous") for q in ("median", "p95"))
+    if middle is None or tail is None:
+        return ("-",), False
+    return (f"{tail / middle:.3g}",), tail <= 2.5 * middle
+
+
+def _static_always_worse(result: Result) -> tuple[tuple[str, ...], bool]:
+    middle, tail = (ratio(result, f"{q}_ttft_ms", "static", "continuous") for q in ("median", "p95"))
+    return (_shown(middle), _shown(tail)), _mean(middle) > 1 and _mean(tail) > 1
+
+
+def _over(metric: str, first: str, second: str) -> Callable[[Mapping[str, Mapping[str, float]]], str]:
+    return lambda found: f"{metric} {first} over {second} {found[first][metric] / found[second][metric]:.3g}"
+
+
+def _both(*parts: Callable[[Mapping[str, Mapping[str, float]]], str]) -> Callable[..., str]:
+    return lambda found: ", ".join(part(found) for part in parts)
+
+
+_CLAIMS: tuple[tuple[int, str, tuple[str, ...], Rule, Callable[..., str]], ...] = (
+    (
+        1,
+        "static has 3 to 4 times the TTFT p95 of continuous and 2.3 times fewer tokens/s",
+        ("TTFT p95, static / continuous", "tokens/s, continuous / static"),
+        _static,
+        _both(_over("ttft_p95", "static", "continuous"), _over("tok_s", "continuous", "static")),
+    ),
+    (
+        2,
+        "chunks of 8 halve TTFT p95 for 1 to 2 % of the throughput; chunks of 32 lie between",
+        ("TTFT p95, chunked-8 / continuous", "chunked-32 / continuous", "tokens/s, chunked-8 / continuous"),
+        _small_chunks,
+        _both(_over("ttft_p95", "chunked-8", "continuous"), _over("tok_s", "chunked-8", "continuous")),
+    ),
+    (
+        3,
+        "chunking improves the tail of TTFT and not its middle",
+        ("best chunk", "TTFT p95, it / continuous", "TTFT p50, it / continuous"),
+        _tail_only,
+        _both(_over("ttft_p95", "chunked-8", "continuous"), _over("ttft_p50", "chunked-8", "continuous")),
+    ),
+    (
+        4,
+        "a larger chunk raises tokens/s and worsens TTFT p95",
+        ("chunks", "tokens/s", "TTFT p95 (ms)"),
+        _larger_chunks,
+        _both(_over("tok_s", "chunked-512", "chunked-8"), _over("ttft_p95", "chunked-512", "chunked-8")),
+    ),
+    (
+        5,
+        "TPOT p95 of continuous is at most 2 to 2.5 times its median",
+        ("TPOT p95 / p50, continuous",),
+        _tpot_tail,
+        lambda found: f"{found['continuous']['tpot_p95'] / found['continuous']['tpot_p50']:.3g}",
+    ),
+    (
+        7,
+        "static is worse at the middle and at the tail of TTFT, at every load",
+        ("TTFT p50, static / continuous", "TTFT p95, static / continuous"),
+        _static_always_worse,
+        _both(_over("ttft_p50", "static", "continuous"), _over("ttft_p95", "static", "continuous")),
+    ),
+)

@@ -1,0 +1,125 @@
+"""The module's traffic through its policies, at several loads and under two step costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from simqueue.experiment import run
+from simqueue.results.result import Result
+
+SEATS: Final = 32
+CHUNKS: Final = (8, 32, 128, 512)
+SEED: Final = 1234
+_LENGTHS: Final = {
+    "prompt_tokens": {"distribution": "lognormal", "median": 700, "sigma": 0.9, "min": 64, "max": 4096},
+    "output_tokens": {"distribution": "lognormal", "median": 110, "sigma": 0.6, "min": 16, "max": 384},
+}
+POLICIES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "static": {"scheduler": "static", "max_num_seqs": SEATS, "emit": "wave_end"},
+    "continuous": {"scheduler": "continuous", "max_num_seqs": SEATS},
+    **{f"chunked-{n}": {"scheduler": "chunked", "max_num_seqs": SEATS, "chunk_tokens": n} for n in reversed(CHUNKS)},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A step cost that the claims are tried under.
+
+    Attributes
+    ----------
+    name : str
+    keys : mapping
+        Keys of the scenario that it is made of.
+    rates_rps : tuple of float
+        Loads, from light to past what any policy carries.
+    """
+
+    name: str
+    keys: Mapping[str, Any]
+    rates_rps: tuple[float, ...]
+
+
+def linear(fixed: float = 1.0) -> dict[str, Any]:
+    """Return the module's own cost; `fixed` scales all of it that does not grow with the prompt."""
+    per_step = {"overhead_s": 0.2e-3, "decode_base_s": 0.4e-3, "per_decode_s": 0.03e-3}
+    scaled = {name: fixed * seconds for name, seconds in per_step.items()}
+    return {
+        "step_time": {"kind": "linear", **scaled, "per_prefill_token_s": 0.02e-3},
+        "kv_cache": {"blocks": 1_000_000},
+    }
+
+
+LINEAR: Final = Cost("the module's linear cost", linear(), (2.0, 4.0, 6.0, 10.0, 16.0, 28.0, 36.0, 44.0))
+H100: Final = Cost(
+    "Llama 3.1 8B on an H100 (preset vllm-h100-kernels)",
+    {
+        "model": "llama-3.1-8b",
+        "gpu": "h100-sxm",
+        "step_time": {"kind": "roofline", "preset": "vllm-h100-kernels"},
+    },
+    (0.5, 1.0, 2.0, 4.0, 10.0, 16.0, 20.0, 28.0),
+)
+COSTS: Final = (LINEAR, H100)
+
+
+def played(
+    keys: Mapping[str, Any],
+    rate_rps: float,
+    policies: Mapping[str, Any] = POLICIES,
+    *,
+    replications: int = 4,
+    seconds: float = 30.0,
+) -> Result:
+    """Play Poisson traffic of the module's lengths, `replications` times, the same for all policies."""
+    arrivals = {"process": "poisson", "rate_rps": rate_rps}
+    return run(
+        {
+            "name": "module08",
+            "seed": SEED,
+            "workload": {"arrivals": arrivals, "arrivals_for_s": seconds, **_LENGTHS},
+            "policies": dict(policies),
+            "replications": replications,
+            **keys,
+        }
+    )
+
+
+def over_rates(cost: Cost) -> dict[float, Result]:
+    """Return the results of all policies at every load of a cost."""
+    return {rate: played(cost.keys, rate) for rate in cost.rates_rps}
+
+
+def ratio(result: Result, metric: str, policy: str, base: str) -> tuple[float, float | None] | None:
+    """Return the mean over replications of a metric's ratio of two policies, and its 95 % half-width.
+
+    The policies are compared replication by replication: both saw the same traffic. None where it is undefined.
+    """
+    from simqueue.statistics.intervals import mean_interval  # noqa: PLC0415 - only reports need it
+
+    ratios = [
+        float(own) / float(other)
+        for own, other in zip(_values(result, metric, policy), _values(result, metric, base), strict=True)
+        if isinstance(own, int | float) and isinstance(other, int | float) and other > 0
+    ]
+    if not ratios:
+        return None
+    found = mean_interval(ratios)
+    return found.mean, found.half_width
+
+
+def value(result: Result, metric: str, policy: str) -> float | None:
+    """Return a metric's mean over replications, overloaded ones included; None where it is undefined."""
+    known = [float(v) for v in _values(result, metric, policy) if isinstance(v, int | float)]
+    return sum(known) / len(known) if known else None
+
+
+def loads(result: Result, policies: Sequence[str]) -> dict[str, float | None]:
+    """Return the offered load of each policy, as a share of what it can carry."""
+    rows = {row["policy"]: row["load"] for row in result.summary_rows}
+    return {name: load if isinstance(load := rows.get(name), float) else None for name in policies}
+
+
+def _values(result: Result, metric: str, policy: str) -> list[Any]:
+    return [row[metric] for row in result.replication_rows if row["policy"] == policy and row["request_class"] == "all"]

@@ -1,0 +1,175 @@
+"""What a workload is like: how fast, how bursty, how long, how much in common. Nothing is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simqueue.request import Request
+from simqueue.traffic import Traffic
+from simqueue.workload.generate import generate
+from simqueue.workload.reuse import prefix_reuse
+from simqueue.workload.settings import WorkloadSettings
+
+MOST_DESCRIBED = 1_000_000
+"""Requests that are looked at; of a longer workload the first."""
+
+_TURNS_PER_USER = 50
+PERCENTILES = (50, 90, 95, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class LengthDescription:
+    """Lengths as drawn, and the mean that their law states (None without a law)."""
+
+    tokens: NDArray[np.int64]
+    law_mean: float | None
+
+    @property
+    def mean(self) -> float | None:
+        """Mean as drawn."""
+        return float(self.tokens.mean()) if len(self.tokens) else None
+
+    @property
+    def percentiles(self) -> dict[int, float] | None:
+        """Percentiles as drawn, by numpy's linear interpolation."""
+        if not len(self.tokens):
+            return None
+        return dict(zip(PERCENTILES, np.percentile(self.tokens, PERCENTILES).tolist(), strict=True))
+
+    @property
+    def longest(self) -> int | None:
+        """The largest as drawn."""
+        return int(self.tokens.max()) if len(self.tokens) else None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadDescription:
+    """One workload.
+
+    Attributes
+    ----------
+    name : str
+    source : str
+        What makes its requests.
+    arrival_s : float64 array or None
+        When requests (of sessions: conversations) arrive; None where that depends on the answers.
+    requests : int
+        How many were looked at.
+    law_rate_rps, law_cv, law_dispersion : float or None
+        What the law of arrivals states, where there is one: mean rate, CV of the gaps, index of dispersion of counts.
+    prompt, output : LengthDescription
+    prefix_reuse : float or None
+        Share of prompt tokens that an unlimited prefix cache could find.
+    notes : tuple of str
+    """
+
+    name: str
+    source: str
+    arrival_s: NDArray[np.float64] | None
+    requests: int
+    law_rate_rps: float | None
+    law_cv: float | None
+    law_dispersion: float | None
+    prompt: LengthDescription
+    output: LengthDescription
+    prefix_reuse: float | None
+    notes: tuple[str, ...]
+
+    @property
+    def span_s(self) -> float | None:
+        """From the first arrival to the last, in seconds."""
+        if self.arrival_s is None or not len(self.arrival_s):
+            return None
+        return float(self.arrival_s[-1] - self.arrival_s[0])
+
+    @property
+    def rate_rps(self) -> float | None:
+        """Arrivals per second as drawn: gaps over their sum."""
+        span_s = self.span_s
+        return (len(self.arrival_s) - 1) / span_s if self.arrival_s is not None and span_s else None
+
+    @property
+    def cv(self) -> float | None:
+        """Coefficient of variation of the gaps as drawn."""
+        if self.arrival_s is None or len(self.arrival_s) < 3 or not self.span_s:
+            return None
+        gaps = np.diff(self.arrival_s)
+        return float(gaps.std() / gaps.mean())
+
+
+def describe(name: str, settings: WorkloadSettings, *, seed: int, base_dir: Path) -> WorkloadDescription:
+    """Return what a workload is like in replication 0.
+
+    Raises
+    ------
+    InputError
+        As `simqueue.workload.generate.generate`.
+    """
+    traffic = generate(settings, seed=seed, base_dir=base_dir)
+    requests = list(islice(_requests(traffic), MOST_DESCRIBED))
+    sessions = settings.sessions
+    process = settings.arrivals if sessions is None else sessions.arrivals
+    law = None if process is None else process.resolved(base_dir)
+    scv = None if law is None else law.gap_scv
+    return WorkloadDescription(
+        name,
+        _source(settings, traffic),
+        _arrivals(settings, traffic, requests),
+        len(requests),
+        None if law is None else law.mean_rate_rps,
+        None if scv is None else float(np.sqrt(scv)),
+        None if law is None else law.dispersion,
+        _lengths(settings, requests, base_dir, "prompt_tokens"),
+        _lengths(settings, requests, base_dir, "output_tokens"),
+        prefix_reuse(requests),
+        traffic.notes,
+    )
+
+
+def _requests(traffic: Traffic) -> Iterator[Request]:
+    """Yield requests: those with fixed times; of users the first turns, of sessions all, one session after another."""
+    yield from traffic.requests
+    for crowd in traffic.crowds:
+        endless = crowd.max_requests is not None or not crowd.leaves_on_failure
+        turns = (
+            turn.request
+            for script in crowd.scripts
+            for turn in islice(script.turns, _TURNS_PER_USER if endless else None)
+        )
+        yield from islice(turns, crowd.max_requests)
+
+
+def _arrivals(settings: WorkloadSettings, traffic: Traffic, requests: list[Request]) -> NDArray[np.float64] | None:
+    if settings.users is not None:
+        return None
+    if settings.sessions is not None:
+        return np.array([script.start_s for crowd in traffic.crowds for script in crowd.scripts], dtype=np.float64)
+    return np.array([request.arrival_s for request in requests], dtype=np.float64)
+
+
+def _source(settings: WorkloadSettings, traffic: Traffic) -> str:
+    if settings.users is not None:
+        people = settings.users
+        return f"{people.count} users, think time {people.think_s.mean_s():g} s on average"
+    if settings.sessions is not None:
+        number = sum(len(crowd.scripts) for crowd in traffic.crowds)
+        return f"{number} conversations of {settings.sessions.turns.mean():.3g} turns on average"
+    if settings.trace is not None:
+        return f"trace {settings.trace.name or settings.trace.path}"
+    return "listed requests" if settings.arrivals is None else f"arrivals: {settings.arrivals.process}"
+
+
+def _lengths(settings: WorkloadSettings, requests: list[Request], base_dir: Path, key: str) -> LengthDescription:
+    law = getattr(settings, key)
+    mean = None if law is None else law.resolved(base_dir).mean()
+    if key == "prompt_tokens" and mean is not None:
+        # in conversations prompts hold all that was said: the law is that of the new tokens alone
+        own = settings.sessions is None
+        mean = mean + (settings.system_prompt.tokens if settings.system_prompt else 0) if own else None
+    return LengthDescription(np.array([getattr(r, key) for r in requests], dtype=np.int64), mean)

@@ -1,0 +1,51 @@
+"""The guide's commands run and its tables are read."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from simqueue.calibration.rows import KNOWN
+from simqueue.calibration.served_rows import LOG, MEANS
+from simqueue.cli import run_command
+from simqueue.steptime import Coefficients
+
+DOCS = Path(__file__).parents[2] / "docs"
+GUIDE = (DOCS / "guides" / "hardware.md").read_text()
+REFERENCE = (DOCS / "reference" / "steptime.md").read_text()
+COMMANDS = re.findall(r"^\$ simqueue (explain .*)$", GUIDE + REFERENCE, re.MULTILINE)
+TABLES = re.findall(r"```csv\n(.*?)```", GUIDE, re.DOTALL)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_explained_steps_run(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each `simqueue explain` of the documentation runs without a warning."""
+    assert run_command(shlex.split(command)) == 0
+    assert "warning" not in capsys.readouterr().out
+
+
+def test_tables_have_columns_that_are_known() -> None:
+    """Each table of the guide has the columns of one kind of measurement, and as many values in each row."""
+    assert len(TABLES) == 3
+    for table, known in zip(TABLES, (KNOWN, MEANS, LOG), strict=True):
+        header, *rows = (line.split(",") for line in table.splitlines())
+        assert set(header) <= set(known)
+        assert all(len(row) == len(header) for row in rows)
+
+
+def test_served_means_of_the_guide_can_be_fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guide's table of served means, with its command, gives a preset."""
+    monkeypatch.chdir(tmp_path)
+    Path("served.csv").write_text(TABLES[1])
+    (command,) = re.findall(r"^\$ simqueue (calibrate served.csv .*)$", GUIDE, re.MULTILINE)
+    assert run_command(shlex.split(command)) == 0
+    assert Path("mine.yaml").exists()
+
+
+def test_every_value_of_a_preset_is_explained() -> None:
+    """The reference names each value of the calibrated form in its formula and in its table."""
+    formula, table = REFERENCE.split("| value | unit | what it is |")
+    for name in Coefficients.model_fields:
+        assert name in formula
+        assert f"`{name}`" in table

@@ -1,0 +1,99 @@
+"""theory, capacity, compare and verify on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from simqueue.cli import run_command
+
+SCENARIO = """\
+step_time: {kind: linear, overhead_s: 0.02, per_decode_s: 0.001, per_prefill_token_s: 0.00005}
+kv_cache: {blocks: 100000}
+workload:
+  arrivals: {process: poisson, rate_rps: 7.0}
+  prompt_tokens: {distribution: constant, value: 500}
+  output_tokens: {distribution: geometric, mean: 20}
+  num_requests: 120
+policies:
+  whole: {scheduler: continuous, max_num_seqs: 8}
+  chunked: {scheduler: chunked, max_num_seqs: 8, max_num_batched_tokens: 256}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """Return the path of a small scenario."""
+    path = tmp_path / "two.yaml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return str(path)
+
+
+def test_theory_lists_describes_and_evaluates(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a name formulas are listed, without values parameters, with both the result."""
+    assert run_command(["theory"]) == 0
+    assert "erlang_b" in capsys.readouterr().out
+    assert run_command(["theory", "mm1"]) == 0
+    assert "service_rate" in capsys.readouterr().out
+    assert run_command(["theory", "mm1", "arrival_rate=0.8", "service_rate=1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mean_wait_s"] == pytest.approx(4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["mm2", "x=1"], "did you mean 'mmc'"),
+        (["mm1", "arrival_rate=fast", "service_rate=1"], "KEY=NUMBER"),
+        (["mm1", "arrival_rate=2", "service_rate=1"], "steady state"),
+    ],
+)
+def test_theory_explains_mistakes(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown formula, a value that is no number and an unstable queue are one line each."""
+    assert run_command(["theory", *arguments]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_capacity_alone(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Capacity, limit, load and estimates as JSON, and a figure."""
+    assert run_command(["capacity", file, "--json", "--figure", str(tmp_path / "c.png")]) == 0
+    found = json.loads(capsys.readouterr().out)["whole"]
+    assert found["capacity_rps"] == pytest.approx(10.6383, abs=1e-4)
+    assert (found["binding"], found["load"]) == ("slots", pytest.approx(7 / 10.6383, rel=1e-4))
+    assert (tmp_path / "c.png").stat().st_size > 10_000
+    assert run_command(["capacity", file]) == 0
+    assert "limited by" in capsys.readouterr().out
+
+
+def test_compare_on_the_command_line(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten replications by default, a verdict a row, as JSON and as a table."""
+    assert run_command(["compare", file, "--metric", "p99_itl_ms", "--json", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)["comparisons"]
+    assert [row["verdict"] for row in found] == ["better"]
+    assert run_command(["compare", file, "--replications", "3", "--quiet"]) == 0
+    assert "verdict" in capsys.readouterr().out
+
+
+def test_run_takes_replications(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--replications fills the table with half-widths and writes the replications' own rows."""
+    out = tmp_path / "out"
+    assert run_command(["run", file, "--replications", "3", "--out", str(out), "--no-figures", "--quiet"]) == 0
+    assert "±" in capsys.readouterr().out
+    assert len((out / "replications.csv").read_text(encoding="utf-8").splitlines()) == 1 + 2 * 3
+
+
+def test_verify_one_case(capsys: pytest.CaptureFixture[str]) -> None:
+    """A built-in case agrees with theory; a scenario without exact theory says why; a wrong name is told."""
+    assert run_command(["verify", "--case", "slots-for-all", "--replications", "3"]) == 0
+    assert "agrees" in capsys.readouterr().out
+    assert run_command(["verify", "--case", "slots-for-al"]) == 2
+    assert "did you mean 'slots-for-all'" in capsys.readouterr().err
+
+
+def test_verify_says_where_theory_does_not_apply(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Eight slots with prefill have no exact theory: the verdict is a reason, and no failure."""
+    assert run_command(["verify", file, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {row["verdict"] for row in found} == {"no exact theory"}
+    assert all(row["note"] for row in found)

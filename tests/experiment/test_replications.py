@@ -1,0 +1,231 @@
+"""Replications: independent of who runs them, on common random numbers, with intervals and a warm-up that shows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import simqueue as sq
+from simqueue.errors import InputError
+from simqueue.experiment.comparing import compared
+from simqueue.experiment.load import policy_loads
+from simqueue.experiment.matching import predict
+from simqueue.experiment.verification import AGREES, DIFFERS, NOT_ENOUGH, verdict
+from simqueue.results.replicated import INTERVAL_COLUMNS, too_small
+from simqueue.scenario import from_mapping
+from simqueue.statistics.intervals import Interval, mean_interval
+
+
+def scenario(rate: float = 6.0, requests: int = 150, **more: Any) -> dict[str, Any]:
+    """Return two policies of eight slots, which carry some 10.6 requests a second, and static waves."""
+    return {
+        "step_time": {"kind": "linear", "overhead_s": 0.02, "per_decode_s": 0.001, "per_prefill_token_s": 5e-5},
+        "kv_cache": {"blocks": 100_000},
+        "workload": {
+            "arrivals": {"process": "poisson", "rate_rps": rate},
+            "prompt_tokens": {"distribution": "constant", "value": 500},
+            "output_tokens": {"distribution": "geometric", "mean": 20},
+            "num_requests": requests,
+        },
+        "policies": {
+            "whole": {"scheduler": "continuous", "max_num_seqs": 8},
+            "chunked": {"scheduler": "chunked", "max_num_seqs": 8, "max_num_batched_tokens": 256},
+        },
+        **more,
+    }
+
+
+def test_the_number_of_workers_leaves_no_trace() -> None:
+    """One process and two give the same JSON, requests and all."""
+    made = scenario(replications=4)
+    assert sq.run(made, workers=1).to_json() == sq.run(made, workers=2).to_json()
+
+
+def test_a_replication_does_not_depend_on_their_number() -> None:
+    """The first three of five replications are the three of a shorter study."""
+    few, many = (sq.run(scenario(replications=n)).replications for n in (3, 5))
+    assert few.equals(many[many["replication"] < 3].reset_index(drop=True))
+
+
+def test_policies_share_traffic_and_replications_do_not() -> None:
+    """Within a replication every policy sees the same requests; two replications have none in common."""
+    requests = sq.run(scenario(replications=2)).requests
+    traffic = {
+        key: part[["arrival_s", "prompt_tokens", "output_tokens"]].to_numpy()
+        for key, part in requests.groupby(["policy", "replication"])
+    }
+    assert np.array_equal(traffic["whole", 0], traffic["chunked", 0])
+    assert not set(traffic["whole", 0][:, 0]) & set(traffic["whole", 1][:, 0])
+
+
+def test_the_summary_is_of_the_replications_own_summaries() -> None:
+    """Counts add up, means are means of means, and the interval is Student's over the replications' values."""
+    result = sq.run(scenario(replications=5))
+    own = [row for row in result.replication_rows if row["policy"] == "whole"]
+    row = result.summary_rows[0]
+    assert (row["replications"], row["replication"], row["completed"]) == (5, None, 5 * 150)
+    for name in INTERVAL_COLUMNS:
+        values = [one[name] for one in own]
+        if any(value is None for value in values):
+            assert row[f"ci_low_{name}"] is None
+            continue
+        expected = mean_interval([float(value) for value in values])  # type: ignore[arg-type] # checked above
+        if row[f"ci_low_{name}"] is not None:
+            assert row[name] == pytest.approx(expected.mean)
+            assert row[f"ci_high_{name}"] == pytest.approx(expected.high)
+    assert list(result.summary.columns[-2:]) == ["ci_low_idle_slot_share", "ci_high_idle_slot_share"]
+    json.loads(result.to_json())
+
+
+def test_a_percentile_of_few_requests_has_no_interval() -> None:
+    """With 60 requests a run the 99th percentile is a guess: no interval, and a note that says so; p95 has one."""
+    row = sq.run(scenario(requests=60, replications=3)).summary_rows[0]
+    assert row["ci_low_p99_ttft_ms"] is None
+    assert row["ci_low_p95_ttft_ms"] is not None
+    assert "n too small" in (too_small(row, "p99_ttft_ms") or "")
+
+
+def test_replicating_until_precise() -> None:
+    """With precision the mean ends up known to the asked 10 %, whoever runs the replications."""
+    wanted = {"metric": "mean_e2el_ms", "relative": 0.1, "min_replications": 3}
+    made = scenario(precision=wanted)
+    result = sq.run(made, workers=1)
+    again = sq.run(made, workers=2)
+    assert result.summary.equals(again.summary)
+    for row in result.summary_rows:
+        low, high, mean = (row[name] for name in ("ci_low_mean_e2el_ms", "ci_high_mean_e2el_ms", "mean_e2el_ms"))
+        assert (high - low) / 2 <= 0.1 * mean  # type: ignore[operator] # defined in these runs
+        assert row["replications"] >= 8  # type: ignore[operator] # three and a look-ahead of five
+    assert not any("not enough runs" in line for line in result.warnings)
+
+
+def test_precision_that_is_not_reached_is_told() -> None:
+    """At the largest number of replications the run ends with a warning."""
+    wanted = {"metric": "p99_ttft_ms", "relative": 0.001, "min_replications": 2, "max_replications": 4}
+    result = sq.run(scenario(precision=wanted), workers=1)
+    assert result.summary_rows[0]["replications"] == 4
+    assert any("not enough runs" in line for line in result.warnings)
+
+
+def test_an_automatic_warm_up_cuts_the_filling() -> None:
+    """With a start from empty near capacity MSER-5 cuts something; what was cut and both windows are shown."""
+    made = scenario(rate=9.5, requests=1500, replications=6, warmup_s="auto")
+    result = sq.run(made, check=False)
+    row, whole = result.summary_rows[0], result.whole_run_rows[0]
+    assert (row["window"], whole["window"]) == ("steady", "whole run")
+    assert row["warmup_s"] == result.warmup_s > 0
+    assert 0 < row["warmup_excluded"] < 0.6 * row["n_requests"]  # type: ignore[operator] # counts
+    assert whole["warmup_excluded"] == 0
+    assert row["mean_ttft_ms"] > whole["mean_ttft_ms"]  # type: ignore[operator] # the filling is short of waits
+    content = json.loads(result.to_json(requests=False))
+    assert content["summary_whole_run"][0]["mean_ttft_ms"] == whole["mean_ttft_ms"]
+
+
+def test_a_terminating_run_is_whole() -> None:
+    """Without a warm-up nothing is cut and the window is the whole run."""
+    row = sq.run(scenario()).summary_rows[0]
+    assert (row["window"], row["warmup_s"], row["warmup_excluded"]) == ("whole run", 0.0, 0)
+
+
+def test_an_overloaded_policy_shows_no_steady_state() -> None:
+    """At 1.2 times capacity a run with a warm-up is flagged, its latencies are null, and its throughput stays."""
+    result = sq.run(scenario(rate=12.8, requests=600, warmup_s=5.0))
+    for row in result.summary_rows:
+        assert row["overloaded"] is True
+        assert row["load"] > 1  # type: ignore[operator] # known
+        assert row["mean_ttft_ms"] is None
+        assert row["p99_e2el_ms"] is None
+        assert row["request_throughput"] is not None
+    assert any("overloaded" in line for line in result.warnings)
+
+
+def test_replications_that_look_overloaded_are_not_left_out() -> None:
+    """Near capacity some replications rise by chance: the mean is over all of them, for the policy is not overloaded."""
+    result = sq.run(scenario(rate=10.2, requests=400, replications=12, warmup_s=4.0), check=False)
+    own = [row for row in result.replication_rows if row["policy"] == "whole"]
+    assert {row["overloaded"] for row in own} == {True, False}
+    values = [row["mean_ttft_ms"] for row in own]
+    assert result.summary_rows[0]["mean_ttft_ms"] == pytest.approx(float(np.mean(np.array(values, dtype=float))))
+
+
+def test_an_overloaded_terminating_run_keeps_its_numbers() -> None:
+    """A finite run that is measured as a whole has its latencies whatever the load; it is flagged all the same."""
+    row = sq.run(scenario(rate=12.8, requests=600)).summary_rows[0]
+    assert row["overloaded"] is True
+    assert row["mean_ttft_ms"] is not None
+
+
+def test_a_run_in_which_nobody_meets_is_told() -> None:
+    """One request in 30 s, as in the head of some traces: policies cannot differ, and the run says so (case 57)."""
+    rows = [{"arrival_s": 30.0 * i, "prompt_tokens": 500, "output_tokens": 20} for i in range(25)]
+    light = sq.run({**scenario(), "workload": {"requests": rows}})
+    assert any("policies cannot differ" in line for line in light.warnings)
+    busy = [{**row, "arrival_s": i / 3} for i, row in enumerate(rows)]
+    assert not any("cannot differ" in line for line in sq.run({**scenario(), "workload": {"requests": busy}}).warnings)
+
+
+def test_load_is_rate_over_capacity() -> None:
+    """Steps of 20 ms + 1 ms a decode + 50 us a token: 8 slots carry 10.6383 requests a second."""
+    row = sq.run(scenario()).summary_rows[0]
+    assert row["load"] == pytest.approx(6 / 10.6383, rel=1e-4)
+    assert row["binding"] == "slots"
+
+
+def test_an_offline_batch_has_no_load() -> None:
+    """Where everybody arrives at once there is no rate: load and overload are undefined, the limit is not."""
+    made = scenario()
+    made["workload"] = {**made["workload"], "arrivals": {"process": "all_at_once"}}
+    row = sq.run(made).summary_rows[0]
+    assert (row["load"], row["overloaded"], row["binding"]) == (None, None, "slots")
+
+
+def test_a_comparison_is_paired_and_corrected() -> None:
+    """Chunks of 256 delay first tokens of prompts of 500 and shorten the longest gaps; the verdicts say so."""
+    result = sq.run(scenario(rate=7.0, replications=8))
+    rows = {row.metric: row for row in compared(result, None, ["mean_ttft_ms", "p99_itl_ms"])}
+    assert rows["mean_ttft_ms"].verdict == "worse"
+    assert rows["p99_itl_ms"].verdict == "better"
+    for row in rows.values():
+        assert row.found is not None
+        assert row.found.adjusted_p is not None
+        assert row.found.p_value is not None
+        assert row.found.adjusted_p >= row.found.p_value
+    with pytest.raises(InputError, match="did you mean 'chunked'"):
+        compared(result, "chunkd", ["mean_ttft_ms"])
+
+
+def test_the_rule_of_verify() -> None:
+    """Three half-widths or 2 % agree; a half-width beyond 3 % decides nothing; the rest differs."""
+    assert verdict(100.0, Interval(102.5, 0.9, 10)) == AGREES
+    assert verdict(100.0, Interval(101.9, 0.01, 10)) == AGREES
+    assert verdict(100.0, Interval(103.0, 0.9, 10)) == DIFFERS
+    assert verdict(100.0, Interval(100.0, 3.1, 10)) == NOT_ENOUGH
+    assert verdict(100.0, Interval(100.0, None, 1)) == NOT_ENOUGH
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"workload": {"requests": [{"arrival_s": 0, "prompt_tokens": 1, "output_tokens": 1}]}}, "Poisson"),
+        ({"model": "llama-3.1-8b", "gpu": "h100-sxm", "step_time": None}, "constant or linear"),
+        (
+            {"policies": {"whole": {"scheduler": "continuous", "max_num_seqs": 8, "prefill": "separate"}}},
+            "exact theory",
+        ),
+        ({"kv_cache": {"blocks": 60}}, "KV pool"),
+    ],
+)
+def test_theory_says_where_it_does_not_apply(change: dict[str, Any], reason: str) -> None:
+    """A scenario that no exact theory covers is told so, with the reason."""
+    found = predict(from_mapping({**scenario(), **change}), "whole")
+    assert not found.values
+    assert reason in found.why_not
+
+
+def test_a_scheduler_without_a_law_says_so() -> None:
+    """Every packaged policy has a capacity, or a reason why not."""
+    for found in policy_loads(from_mapping(scenario())).values():
+        assert found.capacity is not None or found.why_not

@@ -1,0 +1,111 @@
+"""Folding steps and counting instead of walking change nothing: random scenarios, all ties on purpose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from simqueue.request import Request
+from simqueue.steptime import ConstantStepTime, LinearStepTime, StepTime
+
+from .three_ways import Case, Pool, assert_three_ways_agree
+
+TICK_S = 2**-7
+"""Grid of arrivals, cancels and constant steps: sums on it are exact, so ties are real ties."""
+
+STEP_TIMES: tuple[StepTime, ...] = (
+    ConstantStepTime(TICK_S),
+    ConstantStepTime(TICK_S),
+    LinearStepTime(2**-8, 2**-12, 2**-9, 2**-13, 2**-16),
+    LinearStepTime(0.0021, 3.3e-5, 0.0007, 1.1e-4, 1.7e-6),
+)
+quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def traffic(draw: st.DrawFn) -> list[Request]:
+    """Requests that tie in every way, some of whose clients give up, some of which share prompts and answers."""
+    requests: list[Request] = []
+    tick = 0
+    for index in range(draw(st.integers(1, 12))):
+        tick += draw(st.sampled_from([0, 0, 0, 1, 1, 2, 5, 20]))
+        prompt = draw(st.integers(1, 6) | st.integers(1, 40))
+        output = draw(st.integers(1, 4) | st.integers(4, 40))
+        patience = draw(st.none() | st.none() | st.integers(0, 40))
+        stream = draw(st.integers(1, 3))
+        requests.append(
+            Request(
+                str(index),
+                tick * TICK_S,
+                prompt,
+                output,
+                priority=draw(st.integers(0, 2)),
+                prompt=((stream, 0, prompt),) if draw(st.booleans()) else None,
+                output_stream=stream if draw(st.booleans()) else None,
+                gives_up_s=None if patience is None else (tick + patience) * TICK_S,
+            )
+        )
+    return requests
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """Names and keys of every policy."""
+    seats = draw(st.sampled_from([1, 2, 3, 4, 6, 8]))
+    scheduler = draw(st.sampled_from(["chunked", "continuous", "vllm", "vllm", "static"]))
+    if scheduler == "static":
+        return scheduler, {"max_num_seqs": seats, "release": draw(st.sampled_from(["wave_end", "own_end"]))}
+    keys: dict[str, Any] = {
+        "max_num_seqs": seats,
+        "max_num_batched_tokens": draw(st.integers(seats, seats + 12) | st.integers(seats + 12, 80)),
+    }
+    if scheduler == "chunked":
+        keys["chunk_tokens"] = draw(st.none() | st.integers(1, 9))
+        keys["order"] = draw(st.sampled_from(["fcfs", "shortest_output", "priority"]))
+    elif scheduler == "continuous":
+        keys["prefill"] = draw(st.sampled_from(["mixed", "separate"]))
+    else:
+        keys["policy"] = draw(st.sampled_from(["fcfs", "fcfs", "priority"]))
+        keys["async_scheduling"] = draw(st.booleans())
+        keys["long_prefill_token_threshold"] = draw(st.sampled_from([0, 0, 3]))
+        keys["enable_chunked_prefill"] = draw(st.sampled_from([True, True, False]))
+    return scheduler, keys
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """A scenario in a pool that thrashes more often than not, with or without a horizon that cuts it."""
+    requests = draw(traffic())
+    scheduler, keys = draw(policies())
+    size = draw(st.sampled_from([1, 2, 3, 4, 16]))
+    largest = -(-max(request.prompt_tokens + request.output_tokens - 1 for request in requests) // size)
+    blocks = largest + draw(st.sampled_from([0, 0, 1, 2, 3, 8, 40]))
+    layouts = ["paged", "contiguous"] if scheduler == "static" else ["paged", "prefix", "prefix", "contiguous"]
+    horizon = draw(st.none() | st.none() | st.integers(1, 120))
+    return Case(
+        requests,
+        scheduler,
+        keys,
+        Pool(draw(st.sampled_from(layouts)), blocks, size, draw(st.sampled_from([0, 0, 1]))),
+        draw(st.sampled_from(STEP_TIMES)),
+        float("inf") if horizon is None else horizon * TICK_S,
+    )
+
+
+@quick
+@given(cases())
+def test_fast_stepped_and_walked_runs_leave_the_same_bytes(case: Case) -> None:
+    """Every table of the three ways is the same, with thrash, cancels, shared prefixes, and horizons inside folds."""
+    assert_three_ways_agree(case)
+
+
+@pytest.mark.slow
+@thorough
+@given(cases())
+def test_fast_stepped_and_walked_runs_leave_the_same_bytes_in_many_cases(case: Case) -> None:
+    """The same promise over many more scenarios."""
+    assert_three_ways_agree(case)

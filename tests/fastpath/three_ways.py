@@ -1,0 +1,94 @@
+"""One scenario played in three ways: equal steps folded, step by step, and walking the batch without counters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache, PrefixKVCache
+from simqueue.request import Request
+from simqueue.schedulers import SCHEDULERS, Policy
+from simqueue.schedulers.door import Door
+from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Settings
+from simqueue.schedulers.walking import walking
+from simqueue.simulation import Recording, RunOptions, Simulation
+from simqueue.steptime import StepTime
+
+Way = Literal["fast", "stepped", "walked"]
+WAYS: tuple[Way, ...] = ("fast", "stepped", "walked")
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A KV cache to be made."""
+
+    layout: Literal["paged", "contiguous", "prefix"]
+    blocks: int
+    block_size: int
+    watermark_blocks: int = 0
+
+    def build(self, *, lag: int) -> KVCache:
+        """Make it; `lag` is that of registrations."""
+        sizes = self.blocks, self.block_size, self.watermark_blocks
+        if self.layout == "contiguous":
+            return ContiguousKVCache(*sizes)
+        return PrefixKVCache(*sizes, lag=lag) if self.layout == "prefix" else PagedKVCache(*sizes)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario with one policy; `scheduler` is a registered name, or ``vllm``."""
+
+    requests: Sequence[Request]
+    scheduler: str
+    keys: dict[str, Any]
+    pool: Pool
+    step_time: StepTime
+    horizon_s: float = float("inf")
+
+    def policy(self) -> Policy:
+        """Make the policy."""
+        lag = int(self.keys.get("async_scheduling", False))
+        door = Door()
+        if self.scheduler == "vllm":
+            return VllmV1(VllmV1Settings.model_validate(self.keys), self.pool.build(lag=lag), door)
+        made: Callable[..., Policy] = SCHEDULERS[self.scheduler]
+        settings = SCHEDULERS[self.scheduler].Settings.model_validate(self.keys)
+        return made(settings, self.pool.build(lag=lag), door)
+
+    def play(self, way: Way, *, check: bool = False) -> Recording:
+        """Play it one way."""
+        policy = walking(self.policy()) if way == "walked" else self.policy()
+        options = RunOptions(self.horizon_s, fast=way == "fast", check=check)
+        return Simulation(list(self.requests), policy, self.step_time, options).run()
+
+
+def differences(one: Recording, other: Recording) -> list[str]:
+    """Return the names of all columns and values that differ in any bit."""
+    found = []
+    for table in ("requests", "steps"):
+        columns, twins = getattr(one, table), getattr(other, table)
+        found += [f"{table}.{name}" for name in columns if not _same(columns[name], twins[name])]
+    rest = [entry.name for entry in fields(Recording) if entry.name not in {"requests", "steps"}]
+    return found + [name for name in rest if not _same(getattr(one, name), getattr(other, name))]
+
+
+def assert_three_ways_agree(case: Case, *, check: bool = True) -> None:
+    """Compare every table of the three ways, byte for byte."""
+    fast = case.play("fast", check=check)
+    assert differences(fast, case.play("stepped", check=check)) == []
+    assert differences(fast, case.play("walked", check=check)) == []
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        if one.dtype == object:
+            return bool(one.tolist() == other.tolist())
+        return one.dtype == other.dtype and one.tobytes() == other.tobytes()
+    return bool(one == other)
+
+
+__all__ = ["WAYS", "Case", "Pool", "assert_three_ways_agree", "differences", "replace"]

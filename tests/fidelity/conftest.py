@@ -1,0 +1,13 @@
+"""Everything is compared once for all tests of a process."""
+
+from pathlib import Path
+
+import pytest
+
+from simqueue.fidelity.report import Findings, find
+
+
+@pytest.fixture(scope="session")
+def found() -> Findings:
+    """Return every comparison of the repository's measurements."""
+    return find(Path(__file__).parents[2] / "data" / "groundtruth")

@@ -1,0 +1,75 @@
+"""vLLM's V1 scheduler, folded and step by step, with every check on: the same bytes, and everybody served who can be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from simqueue.simulation import Recording
+
+from .vllm_cases import VllmCase, vllm_cases
+
+quick = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+thorough = settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def same_bytes(one: Recording, other: Recording) -> None:
+    """Compare two recordings in every bit of every column."""
+    for table, twin in ((one.requests, other.requests), (one.steps, other.steps)):
+        assert list(table) == list(twin)
+        for name, column in table.items():
+            if column.dtype == object:
+                assert column.tolist() == twin[name].tolist(), name
+            else:
+                assert column.tobytes() == twin[name].tobytes(), name
+    assert one.itl_s.tobytes() == other.itl_s.tobytes()
+    assert one.itl_count.tobytes() == other.itl_count.tobytes()
+    for name in ("blocks_peak", "max_concurrent", "end_s", "warnings", "prefix"):
+        assert getattr(one, name) == getattr(other, name), name
+
+
+@quick
+@given(vllm_cases())
+def test_folding_changes_nothing(case: VllmCase) -> None:
+    """Folded and step-by-step runs leave the same bytes in every column of requests, steps and gaps."""
+    same_bytes(case.play(fast=True), case.play(fast=False))
+
+
+@pytest.mark.slow
+@thorough
+@given(vllm_cases())
+def test_folding_changes_nothing_in_many_cases(case: VllmCase) -> None:
+    """The same promise over many more scenarios."""
+    same_bytes(case.play(fast=True), case.play(fast=False))
+
+
+@quick
+@given(vllm_cases(most=8))
+def test_everybody_is_served_who_can_be(case: VllmCase) -> None:
+    """First come first served, whoever fits the pool gets all tokens, or what max_model_len leaves of them.
+
+    With priorities two requests may push each other out for ever, which the run ends with a warning.
+    """
+    case = replace(case, reject=True, horizon_s=float("inf"))
+    requests = case.play().requests
+    if case.flags["policy"] == "fcfs":
+        assert set(requests["status"]) <= {"finished", "rejected"}
+    finished = requests["status"] == "finished"
+    limit = requests["output_tokens"]
+    if case.max_model_len is not None:
+        limit = np.minimum(limit, case.max_model_len - requests["prompt_tokens"])
+    assert (requests["tokens_emitted"][finished] == limit[finished]).all()
+
+
+@quick
+@given(vllm_cases(most=8))
+def test_a_prefix_cache_without_common_tokens_finds_only_ones_own(case: VllmCase) -> None:
+    """Requests whose tokens are nobody else's never hit at their first admission."""
+    alone = tuple(replace(request, prompt=None, output_stream=None) for request in case.requests)
+    recording = replace(case, requests=alone, prefix_caching=True).play()
+    assert recording.prefix is not None
+    assert recording.prefix.hit_tokens == 0
+    assert set(recording.requests["cached_tokens"]) <= {0}

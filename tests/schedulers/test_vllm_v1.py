@@ -1,0 +1,235 @@
+"""vLLM's V1 scheduler, by hand: steps of one second, one rule a test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
+from simqueue.request import Request
+from simqueue.schedulers.door import Door
+from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules, VllmV1Settings
+from simqueue.simulation import Recording
+
+from .playing import rows, seen, simulate
+
+
+def play(
+    asked: list[Any],
+    *,
+    blocks: int = 1000,
+    watermark_blocks: int = 0,
+    rules: VllmV1Rules | None = None,
+    caching: bool = False,
+    max_model_len: int | None = None,
+    **keys: Any,
+) -> Recording:
+    """Play folded and step by step; both leave the same rows."""
+    flags = {"max_num_seqs": 64, "max_num_batched_tokens": 2048} | keys
+    recordings = []
+    for fast in (True, False):
+        lag = int(flags.get("async_scheduling", False))
+        kv: KVCache = PagedKVCache(blocks, 16, watermark_blocks)
+        if caching:
+            kv = PrefixKVCache(blocks, 16, watermark_blocks, lag=lag)
+        door = Door(max_model_len, cuts_output=True)
+        policy = VllmV1(VllmV1Settings.model_validate(flags), kv, door, rules)
+        recordings.append(simulate(policy, asked, fast=fast))
+    folded, stepped = recordings
+    for name, column in folded.steps.items():
+        assert column.tolist() == stepped.steps[name].tolist(), name
+    return folded
+
+
+def test_one_budget_serves_decodes_and_prompts_together() -> None:
+    """A decode and a newcomer's prompt share a step; what is left of the budget starts the next prompt."""
+    recording = play([(0.0, 10, 4), (0.5, 60, 1), (0.5, 60, 1)], max_num_batched_tokens=100)
+    assert rows(recording, "decode_seqs", "prefill_tokens")[:3] == [(0, 10), (1, 99), (1, 21)]
+
+
+def test_a_long_prompt_in_front_takes_the_budget_of_decodes_behind_it() -> None:
+    """The list has no decodes first: with a cap the long prompt lets others in, without room they get nothing."""
+    recording = play(
+        [(0.0, 40, 1), (0.0, 3, 6)], max_num_batched_tokens=8, max_num_seqs=8, long_prefill_token_threshold=8,
+        scheduler_reserve_full_isl=False,
+    )
+    assert seen(recording)["a"] == (5.0, 5.0)
+    assert seen(recording)["b"][0] == 6.0  # admitted only once something is left of the budget
+
+
+def test_first_that_does_not_fit_ends_admission() -> None:
+    """A short prompt behind a long one without room waits, though it would fit."""
+    recording = play([(0.0, 16, 5), (0.5, 80, 1), (0.5, 16, 1)], blocks=6)
+    assert seen(recording, "first_scheduled_s") == {"a": 0.0, "b": 5.0, "c": 5.0}
+
+
+@pytest.mark.parametrize(("reserve", "scheduled_s"), [(True, 4.0), (False, 1.0)])
+def test_whole_prompts_must_fit_if_the_version_checks_it(reserve: bool, scheduled_s: float) -> None:
+    """With the check a prompt waits until all of it fits the free blocks; without, its first piece is enough."""
+    recording = play(
+        [(0.0, 48, 4), (0.5, 64, 1)],
+        blocks=7,
+        max_num_batched_tokens=48,
+        max_num_seqs=48,
+        scheduler_reserve_full_isl=reserve,
+    )
+    assert seen(recording, "first_scheduled_s")["b"] == scheduled_s
+
+
+def test_the_watermark_holds_only_while_others_run() -> None:
+    """Alone a request may take the blocks that admissions leave free otherwise."""
+    recording = play([(0.0, 64, 2), (0.0, 32, 1)], blocks=6, watermark_blocks=2)
+    assert seen(recording, "first_scheduled_s") == {"a": 0.0, "b": 2.0}
+
+
+def test_the_latest_admitted_gives_way_and_comes_back_in_front() -> None:
+    """Blocks short, the last of the list is preempted; nobody is admitted in that step."""
+    recording = play([(0.0, 16, 20), (0.0, 16, 20), (3.0, 16, 1)], blocks=3)
+    assert seen(recording, "preemptions") == {"a": 0, "b": 1, "c": 0}
+    assert seen(recording, "finish_s")["a"] == 20.0
+    assert seen(recording, "first_scheduled_s")["c"] >= seen(recording)["b"][0]
+
+
+def test_the_least_urgent_gives_way_though_it_was_served_already() -> None:
+    """With priorities the victim may stand before the one that needs its blocks; its token is taken back."""
+    requests = [
+        Request("a", 0.0, 32, 9, priority=1),
+        Request("b", 0.0, 16, 18, priority=0),
+    ]
+    recording = play(requests, blocks=3, policy="priority")
+    # b is admitted first; a takes its place in the list behind it and does not fit beside b's second block
+    assert seen(recording, "preemptions")["b"] == 0
+    assert seen(recording, "finish_s")["b"] == 18.0
+
+
+def test_equal_urgency_is_decided_by_the_id_as_text() -> None:
+    """Of two with equal priority and arrival "10" comes before "2"."""
+    requests = [Request("2", 0.0, 16, 1), Request("10", 0.0, 16, 1)]
+    later = play(requests, policy="priority", max_num_seqs=1)
+    assert seen(later, "first_scheduled_s") == {"2": 1.0, "10": 0.0}
+    older = play(requests, policy="priority", max_num_seqs=1, rules=VllmV1Rules(ties_by_id=False))
+    assert seen(older, "first_scheduled_s") == {"2": 0.0, "10": 1.0}
+
+
+@pytest.mark.parametrize(("lone", "adaptive", "finish_s"), [(True, False, 1.0), (False, False, 4.0), (False, True, 1.0)])
+def test_threshold_of_one_who_is_alone(lone: bool, adaptive: bool, finish_s: float) -> None:
+    """A cap of 25 tokens makes 100 tokens take 4 steps, unless the version spares who is alone or shares the budget."""
+    rules = VllmV1Rules(lone_request_uncapped=lone)
+    recording = play(
+        [(0.0, 100, 1)], rules=rules, long_prefill_token_threshold=25, long_prefill_token_threshold_adaptive=adaptive
+    )
+    assert seen(recording, "finish_s") == {"a": finish_s}
+
+
+def test_adaptive_threshold_is_a_fair_share_of_the_budget() -> None:
+    """With four inside, each gets a quarter of the budget where that is more than the threshold."""
+    recording = play(
+        [(0.0, 100, 1)] * 4,
+        max_num_batched_tokens=100,
+        long_prefill_token_threshold=10,
+        long_prefill_token_threshold_adaptive=True,
+    )
+    assert rows(recording, "prefill_tokens", "prefill_seqs")[0] == (100, 4)
+
+
+WITHOUT_CHUNKING = [(0.0, 60, 1), (0.0, 60, 1), (0.0, 30, 1), (0.0, 10, 1)]
+
+
+@pytest.mark.parametrize(("overflow", "steps"), [("stop", [60, 100]), ("skip", [100, 60])])
+def test_without_chunking_a_prompt_beyond_the_budget_stops_or_is_passed_over(overflow: Any, steps: list[int]) -> None:
+    """Newer versions stop there; older ones go on with those behind it."""
+    recording = play(
+        WITHOUT_CHUNKING,
+        max_num_batched_tokens=100,
+        enable_chunked_prefill=False,
+        rules=VllmV1Rules(unchunked_overflow=overflow),
+    )
+    assert recording.steps["prefill_tokens"].tolist() == steps
+
+
+def test_passed_over_prompts_come_back_in_reversed_order() -> None:
+    """Those passed over in a step stand in front again, the last of them first."""
+    recording = play(
+        [(0.0, 90, 1), (0.0, 60, 1), (0.0, 70, 1)],
+        max_num_batched_tokens=100,
+        enable_chunked_prefill=False,
+        rules=VllmV1Rules(unchunked_overflow="skip"),
+    )
+    assert seen(recording, "first_scheduled_s") == {"a": 0.0, "b": 2.0, "c": 1.0}
+
+
+@pytest.mark.parametrize("overflow", ["stop", "skip"])
+def test_a_cached_prompt_that_lacks_blocks_stops_admission(overflow: Any) -> None:
+    """What counts against the budget is what is left to compute: with its hits it fits, and blocks stop it for all."""
+    prompt = ((1, 0, 64),)
+    requests = [
+        Request("a", 0.0, 64, 1, prompt=prompt),
+        Request("hog", 1.0, 33, 14),
+        Request("b", 2.0, 80, 1, prompt=(*prompt, (2, 0, 16))),
+        Request("c", 2.0, 10, 1),
+    ]
+    recording = play(
+        requests,
+        blocks=7,
+        caching=True,
+        max_num_batched_tokens=80,
+        max_num_seqs=80,
+        enable_chunked_prefill=False,
+        rules=VllmV1Rules(unchunked_overflow=overflow),
+    )
+    scheduled_s = seen(recording, "first_scheduled_s")
+    assert scheduled_s["b"] == scheduled_s["c"] == 15.0
+    assert seen(recording, "cached_tokens")["b"] == 64
+
+
+def test_without_chunking_a_context_beyond_the_budget_is_refused() -> None:
+    """A prompt, or one grown by its answer, that could never be computed at once is turned away with the numbers."""
+    recording = play(
+        [(0.0, 101, 1), (0.0, 95, 7), (0.0, 95, 6)], max_num_batched_tokens=100, enable_chunked_prefill=False
+    )
+    assert seen(recording, "status") == {"a": "rejected", "b": "rejected", "c": "finished"}
+    assert "max_num_batched_tokens is 100" in seen(recording, "reject_reason")["a"]
+
+
+def test_answers_end_at_max_model_len() -> None:
+    """prompt + output reach max_model_len and no further."""
+    recording = play([(0.0, 10, 100), (0.0, 20, 1)], max_model_len=20)
+    assert seen(recording, "tokens_emitted", "status") == {"a": (10, "finished"), "b": (0, "rejected")}
+
+
+def test_planning_ahead_sees_an_arrival_one_step_later() -> None:
+    """While a step runs the next one is planned already: an arrival waits for the one after it."""
+    asked = [(0.0, 16, 10), (1.5, 16, 1)]
+    assert seen(play(asked))["b"] == (3.0, 3.0)
+    assert seen(play(asked, async_scheduling=True))["b"] == (4.0, 4.0)
+
+
+def test_planning_ahead_frees_blocks_one_step_later() -> None:
+    """What a finished request held is free when its last step has ended, and one more has been planned by then."""
+    asked = [(0.0, 16, 2), (0.0, 16, 6), (0.5, 32, 1)]
+    assert seen(play(asked, blocks=4), "first_scheduled_s")["c"] == 2.0
+    assert seen(play(asked, blocks=4, async_scheduling=True), "first_scheduled_s")["c"] == 2.0
+    assert seen(play(asked, blocks=4, async_scheduling=True))["c"] == (4.0, 4.0)
+
+
+def test_who_is_preempted_with_a_token_under_way_still_gets_it() -> None:
+    """A step that only preempts ends with the one under way; the token that it makes is kept and delivered in time."""
+    asked = [(0.0, 16, 2), (0.0, 16, 6)]
+    recording = play(asked, blocks=3, async_scheduling=True, scheduler_reserve_full_isl=False)
+    assert seen(recording, "tokens_emitted") == {"a": 2, "b": 6}
+    assert seen(recording, "preemptions") == {"a": 0, "b": 1}
+
+
+def test_equal_prompts_of_one_step_hit_what_is_computed_in_it() -> None:
+    """Blocks are found from the moment they are scheduled, by a request admitted later in the same step."""
+    twins = [Request(name, 0.0, 40, 1, prompt=((1, 0, 40),)) for name in "ab"]
+    recording = play(twins, caching=True)
+    assert seen(recording, "cached_tokens") == {"a": 0, "b": 32}
+    assert recording.steps["prefill_tokens"].tolist() == [48]
+
+
+def test_a_fresh_policy_checks_its_seats_against_its_budget() -> None:
+    """Fewer tokens than seats is refused, as the engine refuses it."""
+    with pytest.raises(ValueError, match="at least max_num_seqs = 9"):
+        VllmV1Settings.model_validate({"max_num_seqs": 9, "max_num_batched_tokens": 8})
