@@ -104,10 +104,7 @@ def cells(*, quick: bool) -> list[Cell]:
             Cell(f"W1 all at once, {order}", lambda _: traffic.at_once(n), keys={"order": order})
             for order in ("fcfs", "shortest_prompt", "shortest_output", "priority", "deadline")
         ),
-        *(
-            Cell(f"{number} seats full", _full(number, steps), "stepped", _seats(number), 4_000_000)
-            for number in seats
-        ),
+        *(Cell(f"{number} seats full", _full(number, steps), "stepped", _seats(number), 4_000_000) for number in seats),
         *(Cell(f"W1, {number} requests", w1(number)) for number in growth),
         *(Cell(f"W1, {number} requests, streamed", w1(number), streamed=True) for number in growth),
     ]

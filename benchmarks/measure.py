@@ -12,7 +12,6 @@ from typing import Any
 
 from benchmarks.cells import STEP_TIME, Cell, cells, saturation
 from benchmarks.floor import one_process_per_s
-from simqueue.results.streaming import streamed_to
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.traffic import Traffic
 
@@ -29,13 +28,18 @@ def measure(cell: Cell, rate_rps: float) -> dict[str, Any]:
 
 
 def _measure(cell: Cell, rate_rps: float, folder: Path) -> dict[str, Any]:
+    sinks = None
+    if cell.streamed:
+        from simqueue.results.streaming import streamed_to  # noqa: PLC0415 - its libraries would count as memory
+
+        sinks = streamed_to(folder)
     requests = cell.requests(rate_rps)
     simulation = Simulation(
         Traffic(requests) if not isinstance(requests, list) else requests,  # type: ignore[arg-type] # sized
         cell.policy(),
         STEP_TIME,
         RunOptions(fast=cell.way == "fast"),
-        sinks=streamed_to(folder) if cell.streamed else None,
+        sinks=sinks,
     )
     floors = [one_process_per_s()]
     started_s, wall_s = time.process_time(), time.perf_counter()
@@ -73,10 +77,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
     quick = given.quick
-    if given.cell == "saturation":
-        chosen = saturation(2_000 if quick else 10_000)
-    else:
-        chosen = cells(quick=quick)[int(given.cell)]
+    whole = given.cell == "saturation"
+    chosen = saturation(2_000 if quick else 10_000) if whole else cells(quick=quick)[int(given.cell)]
     print(json.dumps(measure(chosen, given.rate_rps)))
 
 

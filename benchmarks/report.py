@@ -82,7 +82,9 @@ def _ratios(rows: list[dict[str, Any]]) -> list[str]:
     ]
     found = [f"- {name}: {speed[one] / speed[other]:.2f}" for name, one, other in pairs if {one, other} <= set(speed)]
     if {"16 seats full", "1024 seats full"} <= set(step):
-        found.append(f"- a step with 1,024 seats over one with 16: {step['1024 seats full'] / step['16 seats full']:.2f}")
+        found.append(
+            f"- a step with 1,024 seats over one with 16: {step['1024 seats full'] / step['16 seats full']:.2f}"
+        )
     plain = speed.get(("W1 all at once, fcfs", "fast"))
     for (name, way), value in speed.items():
         if plain and name.startswith("W1 all at once, ") and not name.endswith("fcfs") and way == "fast":

@@ -86,9 +86,7 @@ def turns(n: int, rate_rps: float, turns_each: int = 4) -> list[Request]:
             said = (*said, (2 * index, 0, asked[index]))
             tokens = sum(length for _, _, length in said)
             at_s = start_s + 60.0 * turn
-            made.append(
-                Request(str(index), at_s, tokens, answered[index], prompt=said, output_stream=2 * index + 1)
-            )
+            made.append(Request(str(index), at_s, tokens, answered[index], prompt=said, output_stream=2 * index + 1))
             said = (*said, (2 * index + 1, 0, answered[index]))
     return sorted(made, key=lambda request: request.arrival_s)
 

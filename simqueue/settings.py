@@ -23,7 +23,12 @@ class Settings(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=False
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=False,
+        defer_build=True,  # validators are made when first used: most commands need few of them
     )
 
     @model_validator(mode="before")

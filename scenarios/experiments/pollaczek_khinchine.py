@@ -23,7 +23,7 @@ for (name, (law, mean, square)), color in zip(LAWS.items(), COLORS, strict=False
     ax.plot(loads, [1000 * mg1(load / service, service, second).mean_wait_s for load in loads], color=color, label=name)
     for load in (0.2, 0.4, 0.6, 0.8, 0.9):
         run = scenario(load / service, law, constant(1), 6_000, {"p": whole(1)}, linear(A, 0, C))
-        run["replications"] = 40 if load >= 0.8 else 10  # means of runs are skewed there, and t-intervals need more
+        run["replications"] = 20 if load >= 0.8 else 10  # means of runs are skewed there, and t-intervals need more
         found = means(run, "mean_queue_ms")["p"]
         theory = 1000 * mg1(load / service, service, second).mean_wait_s
         print(f"{name:40s} load {load}: theory {theory:8.2f} ms, simulated {found.mean:8.2f} ±{found.half_width:.2f}")

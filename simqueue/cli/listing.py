@@ -32,6 +32,14 @@ def policies() -> None:
     )
 
 
+@app.command("engines")
+def engines() -> None:
+    """Engines by version: `engine: NAME, version: "X"` in a policy."""
+    from simqueue.engines import ENGINES
+
+    _print([row for engine in ENGINES.values() for row in engine.rows()])
+
+
 @app.command("models")
 def models() -> None:
     """Models: `model: NAME`."""

@@ -53,6 +53,15 @@ def run(
             "for one scenario.",
         ),
     ] = None,
+    stream: Annotated[
+        Path | None,
+        typer.Option(
+            "--stream",
+            metavar="DIR",
+            help="Write requests, steps and gaps of each policy to DIR/SCENARIO/POLICY/*.parquet while running, so "
+            "that memory does not grow with the run; other files are written with --out only. For one replication.",
+        ),
+    ] = None,
     replications: Replications = None,
     workers: Workers = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
@@ -68,8 +77,9 @@ def run(
     as_json = json_ or json_summary
     for scenario in loaded:
         with progress_bar(scenario.name, quiet=quiet) as progress:
-            result = run_scenario(scenario, progress=progress, workers=workers)
-        folder = _folder(scenario, out, several=len(loaded) > 1, as_json=as_json)
+            streamed = None if stream is None else stream / scenario.name
+            result = run_scenario(scenario, progress=progress, workers=workers, stream_to=streamed)
+        folder = _folder(scenario, out, several=len(loaded) > 1, as_json=as_json or stream is not None)
         written = [] if folder is None else result.save(folder, figures=not no_figures)
         if export_trace is not None:
             result.export_trace(export_trace)
@@ -107,12 +117,43 @@ def _folder(scenario: Scenario, out: Path | None, *, several: bool, as_json: boo
     return out / scenario.name if several else out
 
 
+_SHOWN_FLAGS = (
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "policy",
+    "enable_chunked_prefill",
+    "long_prefill_token_threshold",
+    "scheduler_reserve_full_isl",
+    "watermark",
+    "async_scheduling",
+    "enable_prefix_caching",
+    "gpu_memory_utilization",
+)
+
+
+def _engines(result: Result) -> list[str]:
+    """Return a line for each policy that names an engine: its version, and the flags that decide its schedule."""
+    lines = []
+    for name, policy in result.scenario["policies"].items():
+        if "engine" in policy:
+            core = f"V{int(policy['use_v1'])}, " if policy.get("use_v1") is not None else ""
+            flags = ", ".join(f"{flag} {_plain(policy[flag])}" for flag in _SHOWN_FLAGS if policy.get(flag) is not None)
+            lines.append(f"{name} = {policy['engine']} {policy['version']} ({core}{policy['usage']}): {flags}")
+    return lines
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _show(result: Result, written: Sequence[Path]) -> None:
     """Print warnings, then the comparison, then the files."""
     from simqueue.report.text import comparison_table, notes
 
     for line in result.warnings:
         typer.echo(f"warning: {line}")
+    for line in _engines(result):
+        typer.echo(line)
     console().print(comparison_table(result))
     for line in notes(result):
         typer.echo(line)

@@ -12,7 +12,8 @@ from simqueue.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from simqueue.scenario import Scenario
+VERSION = "version: "
+"""How the origin of an engine version's default begins."""
 
 
 def validate(
@@ -27,7 +28,7 @@ def validate(
 
     Prints OK and what each policy runs with, or one line for each error.
     """
-    from simqueue.scenario import load
+    from simqueue.scenario import load, resolved
     from simqueue.scenario.library import find
 
     errors = []
@@ -39,20 +40,26 @@ def validate(
             errors.append(str(error))
             continue
         typer.echo(f"{file}: OK ({', '.join(scenario.policies)})")
-        console().print(_policies_table(scenario))
+        values = resolved(scenario)
+        console().print(_policies_table(values))
+        for source in _sources(values):
+            typer.echo(f"  from {source}")
     if errors:
         raise InputError("\n".join(errors))
 
 
-def _policies_table(scenario: Scenario) -> Table:
+def _sources(values: dict[str, Any]) -> list[str]:
+    """Return the packages that version defaults were read in, each once."""
+    origins = values["origin"].values()
+    return list(dict.fromkeys(origin.removeprefix(VERSION) for origin in origins if origin.startswith(VERSION)))
+
+
+def _policies_table(values: dict[str, Any]) -> Table:
     """Return one row a key and one column a policy; what is no default says where it was written."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    from simqueue.scenario import resolved
-
-    values = resolved(scenario)
     flat = {name: _flat(policy) for name, policy in values["policies"].items()}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("key")
@@ -62,6 +69,8 @@ def _policies_table(scenario: Scenario) -> Table:
         cells = []
         for name, policy in flat.items():
             origin = values["origin"].get(f"policies.{name}.{key}", "")
+            if origin.startswith(VERSION):  # which package; its files are listed below the table
+                origin = origin.removeprefix(VERSION).partition(":")[0]
             shown = "null" if policy.get(key) is None else str(policy[key])
             cells.append(Text("" if key not in policy else f"{shown} ({origin})"))
         table.add_row(key, *cells)

@@ -24,6 +24,7 @@ from simqueue.scenario.model import PrecisionSettings, Scenario
 from simqueue.scenario.resolve import effective, resolved
 from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.simulation import RunOptions, Simulation
+from simqueue.simulation.columns import Sinks
 from simqueue.simulation.replica import NEVER_S
 from simqueue.statistics.stopping import look_ahead, precise_at
 from simqueue.statistics.warmup import Truncation, averaged_series, mser5
@@ -57,7 +58,9 @@ class Replication:
     notes: tuple[str, ...]
 
 
-def replicate(scenario: Scenario, number: int, *, check: bool, progress: Progress | None = None) -> Replication:
+def replicate(
+    scenario: Scenario, number: int, *, check: bool, progress: Progress | None = None, stream_to: Path | None = None
+) -> Replication:
     """Run every policy once, on the traffic of one replication.
 
     Parameters
@@ -68,6 +71,8 @@ def replicate(scenario: Scenario, number: int, *, check: bool, progress: Progres
     check : bool
         Verify the invariants after every step.
     progress : callable, optional
+    stream_to : Path, optional
+        Folder in which each policy's tables are written while they are made, instead of being kept.
     """
     refuse = scenario.unservable == "reject"
     parts = {name: build(effective(scenario, name), refuse_oversized=refuse) for name in scenario.policies}
@@ -75,7 +80,9 @@ def replicate(scenario: Scenario, number: int, *, check: bool, progress: Progres
     runs = []
     for name, part in parts.items():
         on_end = _reporter(progress, name, traffic.expected_requests)
-        simulation = Simulation(traffic, part.policy, part.step_time, options(scenario, check=check), on_end)
+        played = options(scenario, check=check)
+        sinks = _sinks(stream_to, name)
+        simulation = Simulation(traffic, part.policy, part.step_time, played, on_end, sinks=sinks)
         recording = simulation.run()
         outside = part.step_time.warnings(recording.steps)
         runs.append(PolicyRun(name, number, replace(recording, warnings=(*recording.warnings, *outside))))
@@ -84,8 +91,21 @@ def replicate(scenario: Scenario, number: int, *, check: bool, progress: Progres
     return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), traffic.notes)
 
 
+def _sinks(stream_to: Path | None, policy: str) -> Sinks | None:
+    if stream_to is None:
+        return None
+    from simqueue.results.streaming import streamed_to  # noqa: PLC0415 - slow to load and seldom wanted
+
+    return streamed_to(stream_to / policy)
+
+
 def all_replications(
-    scenario: Scenario, *, check: bool, progress: Progress | None = None, workers: int | None = None
+    scenario: Scenario,
+    *,
+    check: bool,
+    progress: Progress | None = None,
+    workers: int | None = None,
+    stream_to: Path | None = None,
 ) -> list[Replication]:
     """Run as many replications as the scenario asks for.
 
@@ -97,16 +117,20 @@ def all_replications(
     workers : int, optional
         Processes; by default as many as there are cores, and one where the work is short. The results do not depend
         on it.
+    stream_to : Path, optional
+        As in `replicate`; for one replication.
 
     Raises
     ------
     InputError
-        If a metric that is to become precise is undefined.
+        If a metric that is to become precise is undefined, or several replications are to be streamed.
     """
     if workers is not None and workers < 1:
         raise InputError(f"workers = {workers}: must be at least 1")
     if scenario.replications == 1 and scenario.precision is None:
-        return [replicate(scenario, 0, check=check, progress=progress)]
+        return [replicate(scenario, 0, check=check, progress=progress, stream_to=stream_to)]
+    if stream_to is not None:
+        raise InputError(f"streaming to {stream_to}: goes with one replication; set replications: 1 and no precision")
     team = _Team(scenario, check, progress, workers)
     if scenario.precision is None:
         return team.up_to(scenario.replications)

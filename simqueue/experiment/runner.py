@@ -30,6 +30,7 @@ def run(
     progress: Progress | None = None,
     check: bool | None = None,
     workers: int | None = None,
+    stream_to: Path | None = None,
 ) -> Result:
     """Run every policy of a scenario on the same traffic.
 
@@ -49,6 +50,9 @@ def run(
 
     workers : int, optional
         Processes that share replications; by default as many as there are cores. The result does not depend on it.
+    stream_to : Path, optional
+        Folder in which each policy's requests, steps and gaps between tokens are written, as Parquet, while they are
+        made; memory then does not grow with them. For one replication.
 
     Returns
     -------
@@ -63,7 +67,7 @@ def run(
     """
     chosen = _scenario(scenario, overrides, seed)
     verified = os.environ.get(CHECK_SWITCH) == "1" if check is None else check
-    made = all_replications(chosen, check=verified, progress=progress, workers=workers)
+    made = all_replications(chosen, check=verified, progress=progress, workers=workers, stream_to=stream_to)
     warmup_s, warmup_notes = warm_up(chosen, made)
     loads = policy_loads(chosen, made[0].requests)
     return Result(

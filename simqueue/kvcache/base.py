@@ -138,8 +138,7 @@ class KVCache(ABC):
         if not 0 <= blocks <= self.free:
             raise RunError(f"KV cache: cannot take {blocks} blocks, {self.free} of {self.total} are free")
         self.free -= blocks
-        if self.free < self._least_free:
-            self._least_free = self.free
+        self._least_free = min(self._least_free, self.free)
 
     def give_back(self, blocks: int) -> None:
         """Put blocks back. Precondition: ``0 <= blocks <= used``."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from simqueue.module08.sweep import CHUNKS, COSTS, Cost, loads, ratio, value
 from simqueue.results.result import Result
 
 Swept = Mapping[str, Mapping[float, Result]]
 """Cost -> arrival rate -> result."""
+Holds = Literal["yes", "no", "unclear"]
+Ratio = tuple[float, float | None] | None
 _LARGEST_LOSS = 0.02
 
 
@@ -25,14 +29,15 @@ class Trial:
         Of the continuous policy.
     seen : tuple of str
         What came out, by the columns of the claim.
-    holds : bool
+    holds : {"yes", "no", "unclear"}
+        Unclear where an interval holds both sides of what is claimed.
     """
 
     cost: str
     rate_rps: float
     load: float | None
     seen: tuple[str, ...]
-    holds: bool
+    holds: Holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +64,24 @@ class Claim:
     @property
     def verdict(self) -> str:
         """Where it holds, in words."""
-        held = [trial for trial in self.trials if trial.holds]
+        held = [trial for trial in self.trials if trial.holds == "yes"]
         if not held:
-            return "does not hold at any load tried"
+            return f"is not shown to hold at any load tried{self._unclear()}"
         if len(held) == len(self.trials):
             return "holds at every load tried"
-        return "holds " + "; ".join(self._where(cost.name) for cost in COSTS)
+        return "holds " + "; ".join(self._where(cost.name) for cost in COSTS) + self._unclear()
+
+    def _unclear(self) -> str:
+        n = sum(trial.holds == "unclear" for trial in self.trials)
+        return f" ({n} of {len(self.trials)} loads are unclear)" if n else ""
 
     def _where(self, cost: str) -> str:
         own = [trial for trial in self.trials if trial.cost == cost]
-        rates = ", ".join(f"{trial.rate_rps:g}" for trial in own if trial.holds)
+        rates = ", ".join(f"{trial.rate_rps:g}" for trial in own if trial.holds == "yes")
         return f"under {cost} at {rates} requests/s" if rates else f"nowhere under {cost}"
 
 
-Rule = Callable[[Result], tuple[tuple[str, ...], bool]]
+Rule = Callable[[Result], tuple[tuple[str, ...], Holds]]
 Own = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
@@ -99,59 +108,75 @@ def _own(own: Own, told: Callable[[Mapping[str, Mapping[str, float]]], str]) -> 
     return "; ".join(f"{clock}: {told(metrics)}" for clock, metrics in own.items())
 
 
-def _shown(found: tuple[float, float | None] | None) -> str:
+def _shown(found: Ratio) -> str:
     if found is None:
         return "-"
     mean, width = found
-    return f"{mean:.3g}" if width is None or width == 0 else f"{mean:.3g} ±{width:.2g}"
+    return f"{mean:.3g}" if not width else f"{mean:.3g} ±{width:.2g}"
 
 
-def _mean(found: tuple[float, float | None] | None) -> float:
-    return float("nan") if found is None else found[0]
+def _within(found: Ratio, low: float, high: float) -> Holds:
+    """Say whether a mean lies between two limits, as far as its interval tells."""
+    if found is None:
+        return "unclear"
+    mean, width = found[0], found[1] or 0.0
+    if low <= mean - width and mean + width <= high:
+        return "yes"
+    return "no" if mean + width < low or mean - width > high else "unclear"
 
 
-def _static(result: Result) -> tuple[tuple[str, ...], bool]:
+def _all(*parts: Holds) -> Holds:
+    return "no" if "no" in parts else "unclear" if "unclear" in parts else "yes"
+
+
+def _plain(holds: bool) -> Holds:
+    return "yes" if holds else "no"
+
+
+def _static(result: Result) -> tuple[tuple[str, ...], Holds]:
     ttft = ratio(result, "p95_ttft_ms", "static", "continuous")
     tokens = ratio(result, "output_throughput", "continuous", "static")
-    return (_shown(ttft), _shown(tokens)), 3 <= _mean(ttft) <= 4 and 2 <= _mean(tokens) <= 2.6
+    return (_shown(ttft), _shown(tokens)), _all(_within(ttft, 3, 4), _within(tokens, 2, 2.6))
 
 
-def _small_chunks(result: Result) -> tuple[tuple[str, ...], bool]:
+def _small_chunks(result: Result) -> tuple[tuple[str, ...], Holds]:
     small, middle = (ratio(result, "p95_ttft_ms", f"chunked-{n}", "continuous") for n in (8, 32))
     tokens = ratio(result, "output_throughput", "chunked-8", "continuous")
-    halved = _mean(small) <= 0.5 and _mean(tokens) >= 1 - _LARGEST_LOSS
-    return (_shown(small), _shown(middle), _shown(tokens)), halved and _mean(small) <= _mean(middle) <= 1
+    holds = _all(_within(small, 0, 0.5), _within(middle, 0, 1), _within(tokens, 1 - _LARGEST_LOSS, math.inf))
+    return (_shown(small), _shown(middle), _shown(tokens)), holds
 
 
-def _tail_only(result: Result) -> tuple[tuple[str, ...], bool]:
-    middles = {n: ratio(result, "median_ttft_ms", f"chunked-{n}", "continuous") for n in CHUNKS}
+def _tail_only(result: Result) -> tuple[tuple[str, ...], Holds]:
     tails = {n: ratio(result, "p95_ttft_ms", f"chunked-{n}", "continuous") for n in CHUNKS}
-    best = min(CHUNKS, key=lambda n: _mean(tails[n]))
-    holds = _mean(tails[best]) < 1 and _mean(middles[best]) >= 0.95
-    return (str(best), _shown(tails[best]), _shown(middles[best])), holds
+    best = min(CHUNKS, key=lambda n: found[0] if (found := tails[n]) else math.inf)
+    middle = ratio(result, "median_ttft_ms", f"chunked-{best}", "continuous")
+    return (str(best), _shown(tails[best]), _shown(middle)), _all(_within(tails[best], 0, 1), _within(middle, 0.9, 1.1))
 
 
-def _larger_chunks(result: Result) -> tuple[tuple[str, ...], bool]:
+def _larger_chunks(result: Result) -> tuple[tuple[str, ...], Holds]:
     tokens = [value(result, "output_throughput", f"chunked-{n}") or 0.0 for n in CHUNKS]
     tails = [value(result, "p95_ttft_ms", f"chunked-{n}") or 0.0 for n in CHUNKS]
     seen = (" < ".join(map(str, CHUNKS)), ", ".join(f"{v:,.0f}" for v in tokens), ", ".join(f"{v:,.0f}" for v in tails))
-    return seen, tokens == sorted(tokens) and tails == sorted(tails)
+    return seen, _plain(tokens == sorted(tokens) and tails == sorted(tails))
 
 
-def _tpot_tail(result: Result) -> tuple[tuple[str, ...], bool]:
+def _tpot_tail(result: Result) -> tuple[tuple[str, ...], Holds]:
     middle, tail = (value(result, f"{q}_tpot_ms", "continuous") for q in ("median", "p95"))
     if middle is None or tail is None:
-        return ("-",), False
-    return (f"{tail / middle:.3g}",), tail <= 2.5 * middle
+        return ("-",), "unclear"
+    return (f"{tail / middle:.3g}",), _plain(tail <= 2.5 * middle)
 
 
-def _static_always_worse(result: Result) -> tuple[tuple[str, ...], bool]:
+def _static_always_worse(result: Result) -> tuple[tuple[str, ...], Holds]:
     middle, tail = (ratio(result, f"{q}_ttft_ms", "static", "continuous") for q in ("median", "p95"))
-    return (_shown(middle), _shown(tail)), _mean(middle) > 1 and _mean(tail) > 1
+    return (_shown(middle), _shown(tail)), _all(_within(middle, 1, math.inf), _within(tail, 1, math.inf))
+
+
+_NAMES = {"ttft_p95": "TTFT p95", "ttft_p50": "TTFT p50", "tok_s": "tokens/s"}
 
 
 def _over(metric: str, first: str, second: str) -> Callable[[Mapping[str, Mapping[str, float]]], str]:
-    return lambda found: f"{metric} {first} over {second} {found[first][metric] / found[second][metric]:.3g}"
+    return lambda found: f"{_NAMES[metric]} {first} over {second} {found[first][metric] / found[second][metric]:.3g}"
 
 
 def _both(*parts: Callable[[Mapping[str, Mapping[str, float]]], str]) -> Callable[..., str]:

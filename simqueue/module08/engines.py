@@ -9,7 +9,7 @@ from typing import Any, Final
 from simqueue.experiment import run
 from simqueue.module08.sweep import H100, SEED
 
-BACKLOGS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+BACKLOGS: Final = (1, 4, 16, 64, 256)
 _PROMPT: Final = {"distribution": "lognormal", "median": 700, "sigma": 0.9, "min": 64, "max": 4096}
 _OUTPUT: Final = {"distribution": "lognormal", "median": 110, "sigma": 0.6, "min": 16, "max": 384}
 _UNIFIED: Final = {"scheduler": "llamacpp", "n_ctx": 131_072}
@@ -20,8 +20,8 @@ ENGINES: Final[Mapping[str, Mapping[str, Any]]] = {
     "llama.cpp, 4 slots": {**_UNIFIED, "n_parallel": 4},
     "llama.cpp, 16 slots": {**_UNIFIED, "n_parallel": 16},
     "llama.cpp, 16 slots, split context": {**_UNIFIED, "n_parallel": 16, "kv_unified": False},
-    "llama.cpp, 64 slots, split context": {**_UNIFIED, "n_parallel": 64, "kv_unified": False},
     "llama.cpp, 64 slots": {**_UNIFIED, "n_parallel": 64},
+    "llama.cpp, 64 slots, split context": {**_UNIFIED, "n_parallel": 64, "kv_unified": False},
 }
 
 

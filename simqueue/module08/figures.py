@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SPREADS: Final = (0.25, 0.5, 1.0)
 SLOTS: Final = (2, 4, 8, 16, 32)
-CHUNK_GRID: Final = (32, 64, 128, 256, 512, 1024, 2048)
+CHUNK_GRID: Final = (64, 128, 256, 512, 2048)
 
 
 def slot_fill(runs: Sequence[BenchRun]) -> Figure:
@@ -130,8 +130,8 @@ def sweet_spot(rate_rps: float, spot_tokens: float) -> Figure:
             H100.keys,
             rate_rps,
             {"chunked": {"scheduler": "chunked", "max_num_seqs": 32, "max_num_batched_tokens": n}},
-            replications=3,
-            seconds=20,
+            replications=2,
+            seconds=10,
         )
         for n in CHUNK_GRID
     }

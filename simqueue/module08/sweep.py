@@ -51,7 +51,7 @@ def linear(fixed: float = 1.0) -> dict[str, Any]:
     }
 
 
-LINEAR: Final = Cost("the module's linear cost", linear(), (2.0, 4.0, 6.0, 10.0, 16.0, 28.0, 36.0, 44.0))
+LINEAR: Final = Cost("the module's linear cost", linear(), (2.0, 4.0, 8.0, 16.0, 32.0, 44.0))
 H100: Final = Cost(
     "Llama 3.1 8B on an H100 (preset vllm-h100-kernels)",
     {
@@ -59,7 +59,7 @@ H100: Final = Cost(
         "gpu": "h100-sxm",
         "step_time": {"kind": "roofline", "preset": "vllm-h100-kernels"},
     },
-    (0.5, 1.0, 2.0, 4.0, 10.0, 16.0, 20.0, 28.0),
+    (1.0, 4.0, 10.0, 16.0, 20.0, 28.0),
 )
 COSTS: Final = (LINEAR, H100)
 
@@ -69,8 +69,8 @@ def played(
     rate_rps: float,
     policies: Mapping[str, Any] = POLICIES,
     *,
-    replications: int = 4,
-    seconds: float = 30.0,
+    replications: int = 5,
+    seconds: float = 20.0,
 ) -> Result:
     """Play Poisson traffic of the module's lengths, `replications` times, the same for all policies."""
     arrivals = {"process": "poisson", "rate_rps": rate_rps}

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 KINDS = ("png", "svg")
 MUTED = "0.35"
+# Room that an entry of a legend takes in the font of `figure_style`.
+_HANDLE_INCHES = 0.85
+_LETTER_INCHES = 0.08
 
 
 def new_figure(width: float = 7.2, height: float = 4.2) -> Figure:
@@ -29,10 +32,12 @@ def new_figure(width: float = 7.2, height: float = 4.2) -> Figure:
     return figure
 
 
-def legend_below(figure: Figure, handles: Sequence[Any], columns: int | None = None) -> None:
-    """Add a legend under the axes, where it covers nothing; without handles there is none."""
+def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
+    """Add a legend under the axes, where it covers nothing, in as many columns as fit; none without handles."""
     if handles:
-        figure.legend(handles=list(handles), loc="outside lower center", ncols=columns or min(4, len(handles)))
+        longest = max(len(str(handle.get_label())) for handle in handles)
+        fit = int(figure.get_figwidth() / (_HANDLE_INCHES + _LETTER_INCHES * longest))
+        figure.legend(handles=list(handles), loc="outside lower center", ncols=max(1, min(fit, len(handles))))
 
 
 def say_empty(ax: Axes, why: str) -> None:

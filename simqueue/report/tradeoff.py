@@ -119,7 +119,7 @@ def series_figure(
             _log_ticks(ax, x)
         if "y" in log and any(value is not None for values in series.values() for value in values):
             plain_log_y(ax)
-        legend_below(figure, handles, columns=min(3, len(handles)))
+        legend_below(figure, handles)
     return figure
 
 

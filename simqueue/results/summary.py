@@ -252,6 +252,7 @@ def _machine(recording: Recording, run: _Span | None) -> Row:
     gaps = Pooled.of(1000 * recording.itl_s, recording.itl_count)
     steps = recording.steps
     busy_s = _busy(recording, run)
+    all_busy_s = float(np.sum(busy_s)) + recording.unfinished_step_s
     slots, prefix = recording.slot_steps, recording.prefix
     return _four("itl", gaps) | {
         "max_itl_ms": gaps.maximum,
@@ -262,7 +263,7 @@ def _machine(recording: Recording, run: _Span | None) -> Row:
         "prefix_queried_tokens": None if prefix is None else prefix.queried_tokens,
         "prefix_hit_rate": None if prefix is None else metrics.share(prefix.hit_tokens, prefix.queried_tokens),
         "self_hit_tokens": None if prefix is None else prefix.self_hit_tokens,
-        "gpu_busy_share": metrics.share(float(np.sum(busy_s)), run.duration_s) if run else None,
+        "gpu_busy_share": metrics.share(all_busy_s, run.duration_s) if run else None,
         "idle_slot_share": None if slots is None else metrics.share(recording.idle_slot_steps or 0, slots),
     }
 

@@ -15,7 +15,6 @@ from heapq import heappop, heappush
 from simqueue.errors import RunError
 from simqueue.request import Job
 
-
 NEVER = 1 << 62
 
 
@@ -92,10 +91,8 @@ class DecodeClock:
         job.decoding = True
         job.base = job.known_tokens - self.steps
         job.last_step = self.steps + job.last_known_tokens - job.known_tokens
-        if job.place > self.latest_place:
-            self.latest_place = job.place
-        if job.last_step < self._next_end:
-            self._next_end = job.last_step
+        self.latest_place = max(self.latest_place, job.place)
+        self._next_end = min(self._next_end, job.last_step)
         heappush(self._last_steps, (job.last_step, job.place, job))
         self._count(job, 1)
 

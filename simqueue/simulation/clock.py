@@ -39,8 +39,13 @@ def shared(env: simpy.Environment) -> bool:
 
 def at(env: simpy.Environment, time_s: float, order: Order) -> Event:
     """Return a new event that happens at exactly `time_s`. Precondition: ``time_s >= env.now``."""
+    if time_s < env._now:
+        raise ValueError(f"an event at {time_s} s lies before now, {env.now} s")
     event = Event(env)
-    put(event, time_s, order)
+    event._ok = True
+    event._value = None
+    queue: list[Any] = env._queue
+    heappush(queue, (time_s, order, next(env._eid), event))
     return event
 
 

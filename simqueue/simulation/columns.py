@@ -91,27 +91,27 @@ class Columns:
 
 
 class Reordered(Mapping[str, NDArray[Any]]):
-    """Columns with their rows in another order, each made when it is asked for.
+    """Columns with their rows sorted by one of them, which is left out; each is made when it is asked for.
 
     Parameters
     ----------
     columns : mapping of str to array
-    order : array of int
-        Which row comes first, second, ...
+    by : str
     """
 
-    def __init__(self, columns: Mapping[str, NDArray[Any]], order: NDArray[np.int64]) -> None:
+    def __init__(self, columns: Mapping[str, NDArray[Any]], by: str) -> None:
         self._columns = columns
-        self._order = order
+        self._names = [name for name in columns if name != by]
+        self._order = np.argsort(columns[by], kind="stable")
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name][self._order]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(self._names)
 
 
 def _as_array(column: Any) -> NDArray[Any]:

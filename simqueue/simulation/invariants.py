@@ -19,8 +19,8 @@ from simqueue.simulation.recording import Recording
 TOLERANCE = 1e-9
 
 
-def verify(recording: Recording, policy: Policy, recorder: Recorder) -> None:
-    """Check a finished run.
+def verify(recording: Recording, policy: Policy, recorder: Recorder, shortest_step_s: float = 0.0) -> None:
+    """Check a finished run; no step may be shorter than `shortest_step_s`.
 
     Raises
     ------
@@ -29,8 +29,10 @@ def verify(recording: Recording, policy: Policy, recorder: Recorder) -> None:
     """
     _requests_are_conserved(recording)
     _clock_goes_forward(recording)
+    _steps_take_their_time(recording, shortest_step_s)
     _tokens_are_conserved(recording)
     _gaps_span_the_answers(recording)
+    _answers_end_with_their_last_token(recording, policy)
     _blocks_stay_in_the_pool(recording, policy)
     _little(recording, recorder)
 
@@ -68,6 +70,32 @@ def _clock_goes_forward(recording: Recording) -> None:
         gap = requests[later] - requests[earlier]
         if (gap < 0).any():
             _fail(f"{later} comes after {earlier}", float(np.nanmin(gap)), ">= 0")
+
+
+def _steps_take_their_time(recording: Recording, shortest_s: float) -> None:
+    steps = recording.steps
+    # a duration is a difference of two times, and so is only as exact as they are
+    rounding_s = 1e-15 * (steps["start_s"] + steps["duration_s"])
+    slack_s = steps["duration_s"] + rounding_s - steps["repeat"] * shortest_s * (1 - TOLERANCE)
+    if len(slack_s) and slack_s.min() < 0:
+        row = int(slack_s.argmin())
+        _fail("no step is shorter than the hardware allows", float(steps["duration_s"][row]), shortest_s)
+
+
+def _answers_end_with_their_last_token(recording: Recording, policy: Policy) -> None:
+    """Each finished request by itself: it leaves with its last token, and its gaps fit between first and last."""
+    requests = recording.requests
+    done = requests["status"] == Status.FINISHED.value
+    last_s, gaps = requests["last_token_s"][done], requests["tokens_emitted"][done] - 1
+    if not policy.pads and (last_s != requests["finish_s"][done]).any():
+        late_s = float(np.abs(requests["finish_s"][done] - last_s).max())
+        _fail("a request leaves with its last token", late_s, 0.0)
+    span_s, longest_s = last_s - requests["first_token_s"][done], requests["max_itl_s"][done]
+    slack_s = TOLERANCE * (1 + last_s)
+    if (np.isnan(longest_s) != (gaps == 0)).any():
+        _fail("who has more than one token has a longest gap", int(np.isnan(longest_s).sum()), int((gaps == 0).sum()))
+    if (longest_s > span_s + slack_s).any() or (longest_s * gaps < span_s - slack_s).any():
+        _fail("the longest gap fits its request", "a gap", "first to last token")
 
 
 def _tokens_are_conserved(recording: Recording) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from simqueue.kvcache import KVCache, PrefixKVCache
 from simqueue.request import Job, Request, Status
 from simqueue.schedulers.base import Plan
@@ -147,15 +145,12 @@ class Recorder:
 
     # -- the end -------------------------------------------------------------------------------------------------
 
-    def recording(self, kv: KVCache, end_s: float, warnings: Sequence[str]) -> Recording:
+    def recording(self, kv: KVCache, end_s: float, warnings: Sequence[str], unfinished_step_s: float = 0.0) -> Recording:
         """Return everything as columns, requests in order of arrival."""
-        requests = self._requests.arrays()
-        order = np.argsort(requests["index"], kind="stable")
-        names = [name for name in requests if name != "index"]
-        ordered = Reordered(requests, order)
+        requests = Reordered(self._requests.arrays(), by="index")
         itl_s, itl_count = self.tokens.gaps()
         return Recording(
-            requests=ordered if self._streamed else {name: ordered[name] for name in names},
+            requests=requests if self._streamed else dict(requests),
             steps=self.rows.arrays(),
             itl_s=itl_s,
             itl_count=itl_count,
@@ -167,6 +162,7 @@ class Recorder:
             end_s=end_s,
             warnings=tuple(warnings),
             special=self._special,
+            unfinished_step_s=unfinished_step_s,
             prefix=_prefix_statistics(kv),
         )
 

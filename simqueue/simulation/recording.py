@@ -59,6 +59,8 @@ class Recording:
         When the run ended: the last departure, or the horizon.
     warnings : tuple of str
         One line each, for people.
+    unfinished_step_s : float
+        How long the step that was under way at the end had run by then; it is not among `steps`.
     prefix : PrefixStatistics or None
         What the prefix cache found; None without one.
     special : mapping of str to Request
@@ -77,5 +79,6 @@ class Recording:
     idle_slot_steps: int | None
     end_s: float
     warnings: tuple[str, ...] = ()
+    unfinished_step_s: float = 0.0
     prefix: PrefixStatistics | None = None
     special: Mapping[str, Request] = field(default_factory=dict)

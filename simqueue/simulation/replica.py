@@ -153,6 +153,13 @@ class Replica:
         """Return whose clients have gone and who still run until the end of the step under way."""
         return list(self._leaving)
 
+    def step_began_s(self) -> float | None:
+        """Return when the step that is under way began; None between steps and while nothing runs."""
+        flight = self._flight or self._last
+        if flight is None:
+            return None
+        return flight.ends_s[-2] if len(flight.ends_s) > 1 else flight.start_s
+
     def _told(self, *, changes: bool) -> None:
         """React to something told to the policy; `changes`: whether it may change a repeated plan."""
         self._states.clear()

@@ -61,6 +61,7 @@ class Simulation:
         if sinks is not None:
             self.recorder.stream_to(sinks)
         self.policy = policy
+        self._step_time = step_time
         self.options = options
         self._on_end = on_end
         self._done: dict[Job, Event] = {}
@@ -100,9 +101,12 @@ class Simulation:
         self.recorder.unfinished(end_s)
         for request in self._clients.never_sent(end_s):
             self.turned_away(request, Status.UNFINISHED)
-        recording = self.recorder.recording(self.policy.kv, end_s, warnings)
+        began_s = self.replica.step_began_s()
+        running_s = 0.0 if began_s is None else end_s - began_s
+        recording = self.recorder.recording(self.policy.kv, end_s, warnings, running_s)
         if self.options.check:
-            verify(recording, self.policy, self.recorder)
+            shortest_s = 0.0 if self.options.ticks_per_s else self._step_time.shortest_s()
+            verify(recording, self.policy, self.recorder, shortest_s)
         return recording
 
     def _source(self, requests: Iterable[Request]) -> Generator[Event, Any, None]:

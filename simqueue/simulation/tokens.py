@@ -84,7 +84,7 @@ class TokenLog:
             if n > 1:
                 gaps_s = list(map(sub, ends_s[1:], ends_s))
                 self._gaps_s.extend(gaps_s)
-                longest_s = max(longest_s, max(gaps_s))
+                longest_s = max(longest_s, *gaps_s)
             self._tokens.extend([decoding] * n)
             self._push_max(self.ticks + n, longest_s)
         self.ticks += n

@@ -75,6 +75,11 @@ class StepTime(ABC):
         """
         return [self.seconds(batch.later(i)) for i in range(n)]
 
+    def shortest_s(self) -> float:
+        """Return a time that no step falls below: one decode of one token, or one token of a prompt."""
+        decode = Batch(decode_seqs=1, decode_tokens=1, context_tokens=1, sampled_rows=1)
+        return min(self.seconds(decode), self.seconds(Batch(prefill=((0, 1),))))
+
     def warnings(self, steps: Mapping[str, NDArray[Any]]) -> list[str]:
         """Return one line for each way in which a run left the range that the model's values hold in.
 

@@ -59,6 +59,12 @@ class LinearStepTime(StepTime):
         """Return how long one step takes; 0 only for an empty batch without overhead."""
         return self._fixed_s(batch) + self.per_context_token_s * batch.context_tokens
 
+    def ends(self, start_s: float, batch: Batch, n: int) -> list[float]:
+        """Return when each of `n` steps in a row ends; a single one, the most frequent case, without detours."""
+        if n > 1:
+            return StepTime.ends(self, start_s, batch, n)
+        return [start_s + (self._fixed_s(batch) + self.per_context_token_s * batch.context_tokens)]
+
     def durations(self, batch: Batch, n: int) -> list[float]:
         """Return the durations of `n` steps in a row; a straight line in the context."""
         fixed, slope = self._fixed_s(batch), self.per_context_token_s

@@ -82,6 +82,10 @@ class TableStepTime(StepTime):
                     )
         return max(self._interpolated(point), self.least_s)
 
+    def shortest_s(self) -> float:
+        """Return 0: a measured table need not grow with its batch, and may not hold the smallest one."""
+        return 0.0
+
     def warnings(self, steps: Mapping[str, NDArray[Any]]) -> list[str]:
         """Return one line for each axis that a run left."""
         decode_seqs, repeat = steps["decode_seqs"], steps["repeat"]

@@ -61,7 +61,8 @@ def operating_point(
     gap_scv: float = 1.0,
     known: Capacity | None = None,
 ) -> OperatingPoint | None:
-    """Return estimates of TPOT, TTFT and E2EL; None where there are none: at a load of 1 or more, and for waves.
+    """Return estimates of TPOT, TTFT and E2EL; None where there are none: at a load of 1 or more, for
+    waves, and for prefill in steps of its own.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def operating_point(
     at_least("gap_scv", gap_scv, 0)
     limit = known or capacity(step, lengths, server)
     load = rate_rps / limit.max_rate_rps
-    if load >= 1 or server.batching == "static":
+    if load >= 1 or server.batching in ("static", "separate"):
         return None
     typical = _Typical(step, lengths, server, rate_rps)
     tpot_s = typical.fixed_point(1.0, limit.step_s)

@@ -19,9 +19,7 @@ def toy() -> Callable[..., dict[str, Any]]:
     def made(requests: Iterable[tuple[Any, ...]], *, blocks: int = 100_000, **flags: Any) -> dict[str, Any]:
         names = ("id", "arrival_s", "prompt_tokens", "output_tokens")
         engine = {"engine": "vllm", "version": "0.33.0", "max_num_seqs": 256, "max_num_batched_tokens": 2048}
-        listed = [
-            asked if isinstance(asked, dict) else dict(zip(names, asked, strict=True)) for asked in requests
-        ]
+        listed = [asked if isinstance(asked, dict) else dict(zip(names, asked, strict=True)) for asked in requests]
         return {
             "step_time": {"kind": "constant", "seconds": 0.01},
             "kv_cache": {"block_size": 16, "blocks": blocks},

@@ -114,9 +114,7 @@ def test_case_31_the_traces_block_is_not_the_engines(
     block_size: int, blocks: int, toy: Any, play: Any, by_id: Any, tmp_path: Path
 ) -> None:
     """Two prompts with one common id of 512 tokens share 512 tokens, whatever the engine's own block (same reports)."""
-    rows = [
-        {"timestamp": 1000 * i, "input_length": 700, "output_length": 8, "hash_ids": [0, 1 + i]} for i in range(2)
-    ]
+    rows = [{"timestamp": 1000 * i, "input_length": 700, "output_length": 8, "hash_ids": [0, 1 + i]} for i in range(2)]
     trace = tmp_path / "trace.jsonl"
     trace.write_text("".join(json.dumps(row) + "\n" for row in rows))
     scenario = {**toy([]), "workload": {"trace": {"format": "mooncake", "path": str(trace), "block_tokens": 512}}}

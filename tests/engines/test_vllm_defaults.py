@@ -77,7 +77,9 @@ ROWS: list[tuple[tuple[str, ...], dict[str, Any], tuple[Any, Any]]] = [
     (("0.33.0",), dict.fromkeys(NOT_A100 - {"GB10"}, BIG) | dict.fromkeys(FROM_160_GIB, HUGE), SMALL),
 ]
 TABLE = [
-    (version, device, named.get(device, rest)) for versions, named, rest in ROWS for version in versions
+    (version, device, named.get(device, rest))
+    for versions, named, rest in ROWS
+    for version in versions
     for device in EVERYWHERE
 ]
 
@@ -145,7 +147,7 @@ def since(version: str) -> set[str]:
 
 @pytest.mark.parametrize("version", list(vllm_versions()))
 def test_what_a_version_turns_on_by_itself(version: str) -> None:
-    """V1, prefix caching, asynchronous scheduling, the check of whole prompts and the memory share begin where they did."""
+    """V1, prefix caching, planning ahead, the check of whole prompts and the memory share begin where they did."""
     engine = settled(version)
     values = engine.values
     is_v1 = version in since("0.8.0")
@@ -188,7 +190,7 @@ def test_throughput_mode_doubles_both() -> None:
     ],
 )
 def test_defaults_are_fitted_to_each_other(flags: dict[str, Any], longest: int, expected: tuple[int, int]) -> None:
-    """Defaulted values are capped by seats x max_model_len, raised to max_model_len without chunking, seats by tokens."""
+    """Tokens are capped by seats x max_model_len, raised to max_model_len without chunking; seats by tokens."""
     values = settled("0.33.0", max_model_len=longest, **flags).values
     assert (values["max_num_batched_tokens"], values["max_num_seqs"]) == expected
 

@@ -11,7 +11,9 @@ from simqueue.errors import InputError
 from simqueue.kvcache import KVCacheSettings
 
 
-def settled(version: str, *, max_model_len: int | None = None, kv: dict[str, Any] | None = None, **flags: Any) -> SettledEngine:
+def settled(
+    version: str, *, max_model_len: int | None = None, kv: dict[str, Any] | None = None, **flags: Any
+) -> SettledEngine:
     """Settle vLLM on a large GPU."""
     around = Surroundings("h100", 80 * 2**30, KVCacheSettings.model_validate(kv or {}), max_model_len)
     engine = ENGINES["vllm"]
@@ -91,9 +93,7 @@ def test_the_cache_takes_the_scenarios_keys_before_the_versions_defaults() -> No
     kv = {"block_size": 32, "memory_share": 0.5, "watermark": 0.1, "prefix_caching": False}
     cache = settled("0.33.0", kv=kv).cache
     assert (cache.block_size, cache.memory_share, cache.watermark, cache.prefix_caching) == (32, 0.5, 0.1, False)
-    own = settled(
-        "0.33.0", kv=kv, gpu_memory_utilization=0.7, watermark=0.2, enable_prefix_caching=True
-    ).cache
+    own = settled("0.33.0", kv=kv, gpu_memory_utilization=0.7, watermark=0.2, enable_prefix_caching=True).cache
     assert (own.memory_share, own.watermark, own.prefix_caching) == (0.7, 0.2, True)
 
 

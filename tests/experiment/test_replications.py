@@ -143,7 +143,7 @@ def test_an_overloaded_policy_shows_no_steady_state() -> None:
 
 
 def test_replications_that_look_overloaded_are_not_left_out() -> None:
-    """Near capacity some replications rise by chance: the mean is over all of them, for the policy is not overloaded."""
+    """Near capacity some replications rise by chance: the mean is over all of them, for the policy is stable."""
     result = sq.run(scenario(rate=10.2, requests=400, replications=12, warmup_s=4.0), check=False)
     own = [row for row in result.replication_rows if row["policy"] == "whole"]
     assert {row["overloaded"] for row in own} == {True, False}

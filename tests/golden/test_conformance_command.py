@@ -128,9 +128,7 @@ ALTERATIONS = [value for name, value in list(globals().items()) if name.startswi
 
 @pytest.mark.parametrize("alter", ALTERATIONS, ids=lambda alter: alter.__name__)
 @pytest.mark.parametrize("name", [TIGHT, ASYNC])
-def test_an_altered_recording_differs(
-    alter: Callable[[dict[str, Any]], str], name: str, recorded: Read
-) -> None:
+def test_an_altered_recording_differs(alter: Callable[[dict[str, Any]], str], name: str, recorded: Read) -> None:
     """A single changed number anywhere is found, and the line names the step or the request."""
     original = recorded(name)
     if alter is alter_hit and not original["config"]["enable_prefix_caching"]:

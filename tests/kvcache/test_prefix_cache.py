@@ -105,7 +105,9 @@ def players() -> list[Player]:
     return result
 
 
-moves = st.lists(st.tuples(st.integers(0, 7), st.sampled_from(["in", "in", "on", "on", "out"]), st.integers(1, 9)), max_size=60)
+moves = st.lists(
+    st.tuples(st.integers(0, 7), st.sampled_from(["in", "in", "on", "on", "out"]), st.integers(1, 9)), max_size=60
+)
 
 
 @settings(max_examples=250, deadline=None)

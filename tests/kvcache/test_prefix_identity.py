@@ -38,7 +38,9 @@ def cut_again(draw: st.DrawFn, prompt: list[tuple[int, int, int]]) -> Segments:
 
 @settings(max_examples=200, deadline=None)
 @given(st.data(), pieces, st.integers(1, 5))
-def test_cutting_a_prompt_elsewhere_changes_nothing(data: st.DataObject, prompt: list[tuple[int, int, int]], size: int) -> None:
+def test_cutting_a_prompt_elsewhere_changes_nothing(
+    data: st.DataObject, prompt: list[tuple[int, int, int]], size: int
+) -> None:
     """Pieces of pieces name the same blocks."""
     trie = Trie()
     whole, cut = tuple(prompt), data.draw(cut_again(prompt))

@@ -63,7 +63,15 @@ def test_slots_by_hand() -> None:
     """Answers of 1, 3 and 2 tokens on two slots: a wave holds the first slot for nothing, refilling does not."""
     waves = planned("pad_to_max", [1, 3, 2], 2)
     assert waves.slots == [SlotUse(0, 0, 0, 2, 4), SlotUse(1, 1, 0, 4, 4), SlotUse(0, 2, 4, 7, 7)]
-    assert [(call.rows, call.useful) for call in waves.calls] == [(2, 0), (2, 2), (2, 1), (2, 1), (1, 0), (1, 1), (1, 1)]
+    assert [(call.rows, call.useful) for call in waves.calls] == [
+        (2, 0),
+        (2, 2),
+        (2, 1),
+        (2, 1),
+        (1, 0),
+        (1, 1),
+        (1, 1),
+    ]
     refilled = planned("continuous", [1, 3, 2], 2)
     assert refilled.slots == [SlotUse(0, 0, 0, 2, 2), SlotUse(0, 2, 2, 5, 5), SlotUse(1, 1, 0, 5, 5)]
     assert [call.prefill_tokens for call in refilled.calls] == [2 * PROMPT_TOKENS, 0, PROMPT_TOKENS, 0, 0]

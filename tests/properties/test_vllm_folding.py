@@ -1,4 +1,4 @@
-"""vLLM's V1 scheduler, folded and step by step, with every check on: the same bytes, and everybody served who can be."""
+"""vLLM's V1 scheduler, folded and step by step, with every check on: same bytes, everybody served who can be."""
 
 from __future__ import annotations
 

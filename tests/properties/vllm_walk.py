@@ -310,9 +310,7 @@ class Walk:
         idle = sum(not block.users for block in hits)
         spare = self.engine.watermark_blocks if self.running else 0
         totals = [tokens, len(guest.tokens)] if self.engine.reserve else [tokens]
-        return all(
-            self.pool.need(total) - len(hits) + idle + spare <= len(self.pool.free) for total in totals
-        )
+        return all(self.pool.need(total) - len(hits) + idle + spare <= len(self.pool.free) for total in totals)
 
     def grow(self, guest: Guest, need: int, tokens: int) -> None:
         """Hand out blocks and register the full ones whose tokens are known."""
@@ -330,7 +328,9 @@ class Walk:
 
     def launch(self, step: Step, now: int, free_at: int) -> None:
         """Price the step and let it run after those before it."""
-        answering = [guest for guest in step.shares if guest.planned - (guest in step.sampling) > len(guest.asked.prompt)]
+        answering = [
+            guest for guest in step.shares if guest.planned - (guest in step.sampling) > len(guest.asked.prompt)
+        ]
         decodes = [guest for guest in answering if step.shares[guest] == 1]
         context = sum(guest.computed for guest in decodes)
         prompts = sum(new for guest, new in step.shares.items() if guest not in decodes)

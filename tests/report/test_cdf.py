@@ -75,7 +75,8 @@ def test_the_legend_keeps_the_order_and_shows_n(result_of: Any) -> None:
 def test_the_common_legend_tells_a_differing_n_of_tpot(result_of: Any) -> None:
     """Where one-token outputs have no TPOT, the legend of the three panels gives both numbers."""
     result = result_of({"p": [1.0, 2.0, 3.0]})
-    result.runs[0].recording.requests["output_tokens"][0] = 1
+    for column in ("output_tokens", "tokens_emitted"):
+        result.runs[0].recording.requests[column][0] = 1
     assert legend(latency_figure(result)) == ["p (n = 3, TPOT 2)"]
 
 

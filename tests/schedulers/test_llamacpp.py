@@ -27,8 +27,8 @@ def test_prompts_share_a_batch_and_are_cut_where_it_is_full() -> None:
 def test_slot_order_decides_and_not_arrival() -> None:
     """The slot that has been idle longest is taken, and prompts are read in slot order.
 
-    a has slot 0, b slot 1. b leaves after step 1 and c takes slot 1; a leaves after step 2 and d takes slot 0. In step 3
-    c still has 20 tokens to read, but d stands before it and fills the batch.
+    a has slot 0, b slot 1. b leaves after step 1 and c takes slot 1; a leaves after step 2 and d takes slot 0. From
+    step 3 on d stands before c, which came first, and fills the batch.
     """
     asked = [(0, 5, 2), (0, 5, 1), (0, 219, 1), (0, 150, 1)]
     recording = play("llamacpp", {"n_parallel": 2, "n_batch": 100}, asked)

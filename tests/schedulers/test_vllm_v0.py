@@ -16,9 +16,7 @@ from .playing import make_policy, rows, seen, simulate
 def play(asked: list[Any], *, blocks: int = 1000, **keys: Any) -> Recording:
     """Play folded and step by step; both leave the same rows."""
     flags = {"max_num_seqs": 256, "max_num_batched_tokens": 2048} | keys
-    folded, stepped = (
-        simulate(make_policy(VllmV0, flags, blocks=blocks), asked, fast=fast) for fast in (True, False)
-    )
+    folded, stepped = (simulate(make_policy(VllmV0, flags, blocks=blocks), asked, fast=fast) for fast in (True, False))
     for name, column in folded.steps.items():
         assert column.tolist() == stepped.steps[name].tolist(), name
     return folded

@@ -51,7 +51,10 @@ def test_one_budget_serves_decodes_and_prompts_together() -> None:
 def test_a_long_prompt_in_front_takes_the_budget_of_decodes_behind_it() -> None:
     """The list has no decodes first: with a cap the long prompt lets others in, without room they get nothing."""
     recording = play(
-        [(0.0, 40, 1), (0.0, 3, 6)], max_num_batched_tokens=8, max_num_seqs=8, long_prefill_token_threshold=8,
+        [(0.0, 40, 1), (0.0, 3, 6)],
+        max_num_batched_tokens=8,
+        max_num_seqs=8,
+        long_prefill_token_threshold=8,
         scheduler_reserve_full_isl=False,
     )
     assert seen(recording)["a"] == (5.0, 5.0)
@@ -112,7 +115,9 @@ def test_equal_urgency_is_decided_by_the_id_as_text() -> None:
     assert seen(older, "first_scheduled_s") == {"2": 0.0, "10": 1.0}
 
 
-@pytest.mark.parametrize(("lone", "adaptive", "finish_s"), [(True, False, 1.0), (False, False, 4.0), (False, True, 1.0)])
+@pytest.mark.parametrize(
+    ("lone", "adaptive", "finish_s"), [(True, False, 1.0), (False, False, 4.0), (False, True, 1.0)]
+)
 def test_threshold_of_one_who_is_alone(lone: bool, adaptive: bool, finish_s: float) -> None:
     """A cap of 25 tokens makes 100 tokens take 4 steps, unless the version spares who is alone or shares the budget."""
     rules = VllmV1Rules(lone_request_uncapped=lone)
@@ -146,6 +151,30 @@ def test_without_chunking_a_prompt_beyond_the_budget_stops_or_is_passed_over(ove
         rules=VllmV1Rules(unchunked_overflow=overflow),
     )
     assert recording.steps["prefill_tokens"].tolist() == steps
+
+
+def test_an_arrival_is_seen_behind_one_that_is_passed_over() -> None:
+    """Who comes behind a prompt that is passed over may start at once, while equal decode steps are under way."""
+    recording = play(
+        [(0.0, 16, 10), (0.5, 100, 1), (3.5, 10, 1)],
+        max_num_batched_tokens=100,
+        enable_chunked_prefill=False,
+        rules=VllmV1Rules(unchunked_overflow="skip"),
+    )
+    assert seen(recording, "first_scheduled_s") == {"a": 0.0, "b": 10.0, "c": 4.0}
+
+
+def test_an_arrival_shrinks_the_fair_share_of_who_waits() -> None:
+    """Two blocks are free: half the budget needs three, a third of it two; so the head starts when a third arrives."""
+    recording = play(
+        [(0.0, 48, 10), (0.5, 80, 1), (3.5, 16, 1)],
+        blocks=6,
+        max_num_batched_tokens=80,
+        long_prefill_token_threshold=5,
+        long_prefill_token_threshold_adaptive=True,
+        scheduler_reserve_full_isl=False,
+    )
+    assert seen(recording, "first_scheduled_s")["b"] == 4.0
 
 
 def test_passed_over_prompts_come_back_in_reversed_order() -> None:

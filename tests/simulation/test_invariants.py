@@ -99,6 +99,29 @@ def test_gap_of_nobody_is_named(whole_run: Run) -> None:
         verify(falsified, policy, recorder)
 
 
+def test_steps_shorter_than_the_hardware_allows_are_named(whole_run: Run) -> None:
+    """A step faster than the step-time model's smallest one is found."""
+    recording, policy, recorder = whole_run
+    verify(recording, policy, recorder, shortest_step_s=1.0)
+    with pytest.raises(RunError, match="no step is shorter than the hardware allows: .* differs from 1.01"):
+        verify(recording, policy, recorder, shortest_step_s=1.01)
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"finish_s": 9.0}, "a request leaves with its last token"),
+        ({"max_itl_s": np.nan}, "who has more than one token has a longest gap"),
+        ({"max_itl_s": 0.25}, "the longest gap fits its request"),
+    ],
+)
+def test_requests_are_held_against_their_own_gaps(whole_run: Run, values: dict[str, float], named: str) -> None:
+    """Each finished request is checked by itself, so that two faults cannot cancel."""
+    recording, policy, recorder = whole_run
+    with pytest.raises(RunError, match=f"invariant broken: {named}"):
+        verify(with_request(recording, 0, **values), policy, recorder)
+
+
 def test_block_that_never_comes_back_is_named(whole_run: Run) -> None:
     """After the last departure nothing may be in use."""
     recording, policy, recorder = whole_run

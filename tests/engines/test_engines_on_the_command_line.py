@@ -1,0 +1,93 @@
+"""What the command line says of engines: the versions that are known, settled flags, and where each comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simqueue.cli import run_command
+from simqueue.engines.facts import vllm_versions
+from simqueue.scenario import effective, load
+from simqueue.scenario.library import find
+
+SCENARIO = """\
+name: engines
+step_time: {kind: constant, seconds: 0.01}
+kv_cache: {blocks: 100}
+max_model_len: 1000
+workload: {requests: [{id: a, arrival_s: 0, prompt_tokens: 10, output_tokens: 2}]}
+policies:
+  new: {engine: vllm, version: "0.33.0", max_num_seqs: 7}
+  old: {engine: vllm, version: "0.6.3"}
+  own: {scheduler: chunked}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return a scenario with two versions and a scheduler."""
+    path = tmp_path / "engines.yaml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return path
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: Any, code: int = 0) -> str:
+    """Run a command and return what it printed."""
+    assert run_command([str(argument) for argument in arguments]) == code
+    printed = capsys.readouterr()
+    return printed.err if code else printed.out
+
+
+def test_list_engines_names_every_version(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each known version stands in a row of its own, with its source."""
+    monkeypatch.setenv("COLUMNS", "250")
+    lines = shown(capsys, "list", "engines").splitlines()
+    for version in vllm_versions():
+        assert sum(line.split()[:2] == ["vllm", version] for line in lines) == 1
+
+
+def test_run_prints_the_settled_flags_of_each_engine(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line for each policy that names an engine, above the comparison; none for other policies."""
+    out = shown(capsys, "run", file, "--no-figures", "--quiet", "--out", tmp_path / "out")
+    (new,) = [line for line in out.splitlines() if line.startswith("new = vllm 0.33.0 (V1, server): ")]
+    (old,) = [line for line in out.splitlines() if line.startswith("old = vllm 0.6.3 (V0, server): ")]
+    for flag in ("max_num_seqs 7", "scheduler_reserve_full_isl true", "async_scheduling true", "watermark 0.0"):
+        assert flag in new
+    assert "max_num_batched_tokens 2048" in old
+    assert "async_scheduling" not in old
+    assert "own =" not in out
+
+
+def test_validate_says_where_each_flag_comes_from(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flag is from the file or from the version, and the files of that package stand below."""
+    monkeypatch.setenv("COLUMNS", "250")
+    out = shown(capsys, "validate", file)
+    assert "7 (file)" in out
+    assert "256 (vllm 0.6.3)" in out
+    assert "  from vllm 0.33.0: vllm/engine/arg_utils.py" in out
+
+
+def test_an_unknown_version_is_one_line_with_the_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A version that nobody has read is refused before anything runs, with its neighbours, and exit code 2."""
+    path = tmp_path / "wrong.yaml"
+    path.write_text(SCENARIO.replace("0.33.0", "0.32.0"), encoding="utf-8")
+    err = shown(capsys, "run", path, code=2)
+    assert len(err.splitlines()) == 1
+    assert "0.31.0 and 0.33.0" in err
+
+
+def test_packaged_scenario_plays_different_engines() -> None:
+    """The scenario of versions names four, with V0 and V1, both modes and two budgets among them."""
+    scenario = load(find("vllm-versions"))
+    settled = [effective(scenario, name).engine for name in scenario.policies]
+    values = [engine.values for engine in settled if engine is not None]
+    assert len(values) == 4
+    assert {value["use_v1"] for value in values} == {True, False}
+    assert {bool(value.get("async_scheduling")) for value in values} == {True, False}
+    assert {value["max_num_batched_tokens"] for value in values} == {2048, 8192}

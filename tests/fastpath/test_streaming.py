@@ -1,0 +1,64 @@
+"""Tables that are streamed to Parquet while running are those that are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simqueue.errors import InputError
+from simqueue.experiment import run
+from simqueue.results.streaming import streamed_to
+from simqueue.simulation import RunOptions, Simulation, columns
+
+from .test_whole_runs import CHUNKED, STEP_TIME, lognormal_requests
+from .three_ways import Case, Pool, differences
+
+CASE = Case(lognormal_requests(600, 8.6), *CHUNKED, Pool("paged", 900, 16), STEP_TIME)
+SCENARIO = {
+    "name": "small",
+    "step_time": {"kind": "constant", "seconds": 0.01},
+    "kv_cache": {"blocks": 100},
+    "workload": {
+        "requests": [{"id": str(i), "arrival_s": i / 100, "prompt_tokens": 9, "output_tokens": 5} for i in range(30)]
+    },
+    "policies": {"one": {"scheduler": "chunked"}, "two": {"scheduler": "static"}},
+}
+
+
+@pytest.mark.parametrize("rows", [1, 1000, 10**9])
+def test_streamed_tables_hold_the_same_bytes(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests, steps and gaps read back from their files are those of a run that keeps them, whatever the chunks."""
+    monkeypatch.setattr(columns, "STREAMED_ROWS", rows)
+    kept = CASE.play("fast")
+    options = RunOptions()
+    streamed = Simulation(list(CASE.requests), CASE.policy(), STEP_TIME, options, sinks=streamed_to(tmp_path)).run()
+    assert differences(kept, streamed) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gaps.parquet", "requests.parquet", "steps.parquet"]
+
+
+def test_rows_leave_memory_while_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept of a streamed table never grows past one chunk and the rows that wait for it."""
+    monkeypatch.setattr(columns, "STREAMED_ROWS", columns.ROWS_AT_ONCE)
+    table = columns.Columns(number="q")
+    table.stream_to(streamed_to(tmp_path)("numbers"))
+    kept = []
+    for number in range(5 * columns.ROWS_AT_ONCE + 7):
+        table.append((number,))
+        kept.append(len(table))
+    assert max(kept) < columns.ROWS_AT_ONCE
+    np.testing.assert_array_equal(table.arrays()["number"], np.arange(5 * columns.ROWS_AT_ONCE + 7))
+
+
+def test_a_streamed_scenario_has_the_same_summary(tmp_path: Path) -> None:
+    """Each policy's tables go to a folder of its name, and the result says the same as one that keeps them."""
+    kept, streamed = run(SCENARIO), run(SCENARIO, stream_to=tmp_path)
+    assert streamed.to_json() == kept.to_json()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+
+
+def test_several_replications_are_not_streamed(tmp_path: Path) -> None:
+    """Replications share no folder: asking for both is refused in one line."""
+    with pytest.raises(InputError, match="goes with one replication"):
+        run(SCENARIO | {"replications": 2}, stream_to=tmp_path)
