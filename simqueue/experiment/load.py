@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from simqueue.request import Request
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolve import EffectivePolicy, effective
 from simqueue.schedulers.iteration import IterationPolicy
+from simqueue.schedulers.vllm_v0 import VllmV0
 from simqueue.steptime import StepTime
 from simqueue.theory.capacity import Capacity, Lengths, Server, capacity
 from simqueue.theory.lengths import from_moments, from_sample
@@ -146,8 +148,8 @@ def loaded(step_time: StepTime, described: Server, asked: Demand) -> PolicyLoad:
 
 def server(chosen: EffectivePolicy, parts: Parts) -> Server | None:
     """Return what limits a policy, in the terms of the capacity law; None for schedulers it does not know."""
-    settings, kv = chosen.settings, parts.policy.kv
-    seats = getattr(settings, "max_num_seqs", None)
+    keys = _keys(chosen)
+    kv, seats = parts.policy.kv, keys.get("max_num_seqs")
     if seats is None:
         return None
     reserve: int | str | None = None
@@ -157,17 +159,24 @@ def server(chosen: EffectivePolicy, parts: Parts) -> Server | None:
     if chosen.scheduler == "static":
         batching = "static"
     elif chosen.scheduler == "continuous":
-        batching = "separate" if getattr(settings, "prefill", "mixed") == "separate" else "mixed"
-    elif isinstance(parts.policy, IterationPolicy) and hasattr(settings, "max_num_batched_tokens"):
+        batching = "separate" if keys.get("prefill") == "separate" else "mixed"
+    elif isinstance(parts.policy, VllmV0) and not keys["enable_chunked_prefill"]:
+        batching = "separate"
+    elif isinstance(parts.policy, IterationPolicy) and "max_num_batched_tokens" in keys:
         batching = "chunked"
     else:
         return None
     return Server(
         batching=batching,  # type: ignore[arg-type] # one of the four names above
         max_num_seqs=seats,
-        max_num_batched_tokens=getattr(settings, "max_num_batched_tokens", None),
-        chunk_tokens=getattr(settings, "chunk_tokens", None),
+        max_num_batched_tokens=keys.get("max_num_batched_tokens"),
+        chunk_tokens=keys.get("chunk_tokens") or keys.get("long_prefill_token_threshold") or None,
         kv_blocks=kv.total - kv.watermark_blocks,
         block_size=kv.block_size,
         reserve_tokens=reserve,  # type: ignore[arg-type] # a number, request_max or None
     )
+
+
+def _keys(chosen: EffectivePolicy) -> Mapping[str, Any]:
+    """Return a policy's own keys, those of an engine with its version's defaults."""
+    return chosen.settings.model_dump() if chosen.engine is None else chosen.engine.values

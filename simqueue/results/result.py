@@ -169,7 +169,11 @@ class Result:
         if row["request_class"] != ALL_CLASSES or not row["overloaded"]:
             return []
         load = row["load"]
-        asked = f"offered load {load:.2f} of its capacity" if isinstance(load, float) else "its queue grew throughout"
+        asked = "its queue grew throughout"
+        if isinstance(load, float) and load >= 1:
+            asked = f"offered load {load:.2f} of its capacity"
+        elif isinstance(load, float):
+            asked += f", though its load is estimated at {load:.2f} of its capacity"
         shown = "; there is no steady state to show" if row["window"] == STEADY else ""
         return [f"overloaded, {asked}: latencies grow with the length of the run{shown}"]
 

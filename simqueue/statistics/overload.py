@@ -19,6 +19,8 @@ TREND_T = 2.55
 BACKLOG_SHARE = 0.02
 LEAST_REQUESTS = 200
 """With fewer requests a queue that fills and drains once looks like one that grows."""
+LEAST_STAYS = 20
+"""A run must last this many times as long as its first requests stay: filling up from empty looks like growth too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +45,19 @@ class Trend:
 
 
 def trend(arrival_s: NDArray[Any], leave_s: NDArray[Any]) -> Trend | None:
-    """Return the trend of the number inside between the first and the last arrival; None of too few requests.
+    """Return the trend of the number inside between first and last arrival; None of too few requests or too short runs.
 
     Parameters
     ----------
-    arrival_s, leave_s : arrays of shape (n_requests,)
+    arrival_s, leave_s : arrays of shape (n_requests,), in order of arrival
         When each request came and went; infinity where it never left.
     """
     n = len(arrival_s)
     if n < LEAST_REQUESTS:
         return None
     start_s, end_s = float(np.min(arrival_s)), float(np.max(arrival_s))
-    if end_s <= start_s:
+    first_stay_s = float(np.median((leave_s - arrival_s)[: n // 10]))
+    if end_s <= start_s or end_s - start_s < LEAST_STAYS * first_stay_s:
         return None
     means = batch_means_inside(arrival_s, leave_s, start_s, end_s)
     inside = int(np.count_nonzero(leave_s > end_s))

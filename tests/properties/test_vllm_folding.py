@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from simqueue.simulation import Recording
 
-from .vllm_cases import VllmCase, vllm_cases
+from .vllm_cases import VllmCase, talking_cases, vllm_cases
 
 quick = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 thorough = settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -32,7 +32,7 @@ def same_bytes(one: Recording, other: Recording) -> None:
 
 
 @quick
-@given(vllm_cases())
+@given(vllm_cases() | talking_cases())
 def test_folding_changes_nothing(case: VllmCase) -> None:
     """Folded and step-by-step runs leave the same bytes in every column of requests, steps and gaps."""
     same_bytes(case.play(fast=True), case.play(fast=False))
@@ -40,7 +40,7 @@ def test_folding_changes_nothing(case: VllmCase) -> None:
 
 @pytest.mark.slow
 @thorough
-@given(vllm_cases())
+@given(vllm_cases() | talking_cases())
 def test_folding_changes_nothing_in_many_cases(case: VllmCase) -> None:
     """The same promise over many more scenarios."""
     same_bytes(case.play(fast=True), case.play(fast=False))

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from simqueue.request import Request
 from simqueue.simulation.replica import SeenStep
 
-from .vllm_cases import CONSTANT, EXACT_LINEAR, TICK_UNITS, UNIT_S, VllmCase, vllm_cases
+from .vllm_cases import CONSTANT, EXACT_LINEAR, TICK_UNITS, UNIT_S, VllmCase, talking_cases, vllm_cases
 from .vllm_walk import UNCAPPED, Asked, Engine, Step, Token, Walk
 
-quick = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 thorough = settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 exact_cases = vllm_cases((CONSTANT, EXACT_LINEAR))
 
@@ -128,9 +128,16 @@ def test_every_step_is_the_references(case: VllmCase) -> None:
     agrees(case)
 
 
+@quick
+@given(talking_cases())
+def test_every_step_is_the_references_while_answers_are_made(case: VllmCase) -> None:
+    """Next turns and copies that come too early find just the blocks that are registered by then, in both modes."""
+    agrees(case)
+
+
 @pytest.mark.slow
 @thorough
-@given(exact_cases)
+@given(exact_cases | talking_cases())
 def test_every_step_is_the_references_in_many_cases(case: VllmCase) -> None:
     """The same promise over many more scenarios."""
     agrees(case)

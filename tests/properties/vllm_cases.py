@@ -169,3 +169,42 @@ def vllm_cases(
         reject=draw(st.integers(0, 4)) != 0,
         horizon_s=draw(st.just(float("inf")) | st.integers(1, 120).map(lambda n: n * TICK_S)),
     )
+
+
+@st.composite
+def talking_cases(draw: st.DrawFn) -> VllmCase:
+    """A conversation whose next turns and copies come while answers are being made, in a pool with some room."""
+    requests: list[Request] = []
+    tick = 0
+    for index in range(draw(st.integers(2, 8))):
+        tick += draw(st.integers(0, 6))
+        opening = ((1, 0, draw(st.integers(1, 12))),)
+        prompt: Segments = opening
+        if requests:
+            other = requests[draw(st.integers(0, index - 1))]
+            said = draw(st.integers(1, other.output_tokens))
+            prompt = (*(other.prompt or opening), (50, 0, said))
+            if draw(st.booleans()):
+                prompt = (*prompt, (200 + index, 0, draw(st.integers(1, 4))))
+        length = sum(piece[2] for piece in prompt)
+        output_tokens = draw(st.integers(4, 24))
+        requests.append(
+            Request(str(index), tick * TICK_S, length, output_tokens, prompt=prompt, output_stream=draw(ANSWERS))
+        )
+    base = draw(vllm_cases((CONSTANT, EXACT_LINEAR), most=1))
+    block_size = draw(st.integers(1, 5))
+    peak = max(request.prompt_tokens + request.output_tokens - 1 for request in requests)
+    return replace(
+        base,
+        requests=tuple(requests),
+        flags=base.flags | {"max_num_seqs": 8, "max_num_batched_tokens": draw(st.integers(8, 60))},
+        block_size=block_size,
+        blocks=-(-peak // block_size) + draw(st.integers(0, 60)),
+        watermark_blocks=0,
+        prefix_caching=True,
+        max_model_len=None,
+    )
+
+
+ANSWERS = st.sampled_from([50, 50, 50, 51])
+"""Mostly all give the same answer, so that some find what others are making."""
