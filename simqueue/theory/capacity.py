@@ -258,7 +258,8 @@ def _seconds_per_request(
         prompts = _prompts_together(lengths, server, g)
         at = composition(lengths, g, server)
         alone = Composition(0, 0, prompts * lengths.prompt, prompts, at.past_tokens)
-        decode = Composition(server.max_num_seqs, at.context_tokens / at.decodes * server.max_num_seqs, 0, 0)
+        seats = _seats_in_use(lengths, server, g)
+        decode = Composition(seats, at.context_tokens / at.decodes * seats, 0, 0)
         return step_seconds(step, alone) / prompts + (lengths.output - 1) / decode.decodes * step_seconds(step, decode)
     if resource in ("slots", "kv") and lengths.output > 1:
         return g * _binomial_step(step, lengths, server, g)
@@ -292,9 +293,14 @@ def _separate_steps(law: Affine, lengths: Lengths, server: Server, g: float) -> 
     """Return what a prompt's own step costs in overhead, per request, over mixed batching."""
     if server.batching != "separate":
         return 0.0
-    decoding = (lengths.output - 1) / server.max_num_seqs
+    decoding = (lengths.output - 1) / _seats_in_use(lengths, server, g)
     mixed = max(g, decoding)
     return law.overhead_s * (1 / _prompts_together(lengths, server, g) + decoding - mixed)
+
+
+def _seats_in_use(lengths: Lengths, server: Server, g: float) -> float:
+    """Return how many seats are taken at saturation: all, or as many as the binding resource feeds."""
+    return min(float(server.max_num_seqs), lengths.output / g)
 
 
 def _prompts_together(lengths: Lengths, server: Server, g: float) -> float:
@@ -302,7 +308,7 @@ def _prompts_together(lengths: Lengths, server: Server, g: float) -> float:
     if lengths.output <= 1:
         together = float(server.max_num_seqs)
     else:
-        seats = min(float(server.max_num_seqs), lengths.output / g)
+        seats = _seats_in_use(lengths, server, g)
         ends = 1 / max(1.0, lengths.output - 1)
         together = seats * ends / -math.expm1(seats * math.log1p(-ends)) if ends < 1 else seats
     if server.max_num_batched_tokens is not None:
