@@ -22,8 +22,8 @@ $(VENV)/.installed: $(VENV)/.python pyproject.toml $(shell find simqueue scenari
 	$(BIN)/python -m pip install --quiet .
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.python pyproject.toml
-	$(BIN)/python -m pip install --quiet --group dev
+$(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
 	touch $@
 
 # the wheel is built and installed, so that what is tested is what users get

@@ -116,6 +116,6 @@ def _figure(found: dict[str, Any], path: Path) -> None:
     axes.set_title("Simulation phase, all tables recorded", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(x=0.12)
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4)
     figure.savefig(path, dpi=150)
     plt.close(figure)

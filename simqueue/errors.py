@@ -2,14 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class SimqueueError(Exception):
     """Base of every error this package raises on purpose; its text is one line for people."""
 
 
 class InputError(SimqueueError):
-    """Something the user wrote is wrong: a scenario, a trace, a flag. The command line exits with 2."""
+    """Something the user wrote is wrong: a scenario, a trace, a flag. The command line exits with 2.
+
+    Parameters
+    ----------
+    text : str
+        What is wrong; a line for each mistake.
+    key : str
+        Dotted path of the key of a scenario that it is about, as far as the place that raises knows it; those above
+        add what they know by `inside`. Empty where it is about none.
+    value : str
+        What was written there.
+    """
+
+    def __init__(self, text: str, key: str = "", value: str = "") -> None:
+        subject = f"{key} = {value}" if value else key
+        super().__init__(f"{subject}: {text}" if key else text)
+        self.text, self.key, self.value = text, key, value
+
+
+class FileError(InputError):
+    """A file as a whole cannot be read. The text names it; the key is that of whoever named the file (`naming`)."""
 
 
 class RunError(SimqueueError):
     """The run itself failed (livelock, a broken invariant). The command line exits with 1."""
+
+
+@contextmanager
+def inside(outer: str) -> Iterator[None]:
+    """Put `outer` before the keys that errors raised inside are about; errors about no key pass as they are."""
+    try:
+        yield
+    except InputError as error:
+        if not error.key:
+            raise
+        raise InputError(error.text, f"{outer}.{error.key}", error.value) from None
+
+
+@contextmanager
+def naming(key: str) -> Iterator[None]:
+    """Let errors about a whole file, raised inside, be about the key that names the file."""
+    try:
+        yield
+    except FileError as error:
+        raise InputError(error.text, key) from None
+
+
+@contextmanager
+def about(key: str) -> Iterator[None]:
+    """Let errors raised inside be about this key unless they know better."""
+    try:
+        yield
+    except InputError as error:
+        if error.key:
+            raise
+        raise InputError(error.text.removeprefix(f"{key}: "), key) from None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import NoReturn, cast
 
-from simqueue.cli.app import app
-from simqueue.errors import InputError, SimqueueError
 
 __all__ = ["main"]
 
@@ -22,17 +21,37 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def run_command(arguments: list[str]) -> int:
-    """Run a command and return its exit code; whatever goes wrong becomes one line on stderr."""
+    """Run a command and return its exit code; whatever goes wrong becomes one line on stderr.
+
+    A reader that goes away, as `head` does, wants no more: that ends the command quietly.
+    """
     try:
-        return _invoke(arguments)
+        code = _invoke(arguments)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:  # also while modules are being loaded
+        _complain("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        _discard_output()
+        return DONE
     except Exception as error:
         if "--debug" in arguments:
             traceback.print_exception(error)
         return _report(error)
 
 
+def _discard_output() -> None:
+    """Let what is still to be written to stdout go nowhere, so that the interpreter does not try at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 def _report(error: Exception) -> int:
     """Print an error for people and return the exit code it stands for."""
+    from simqueue.errors import InputError, SimqueueError
+
     if isinstance(error, SimqueueError):
         _complain(str(error))
         return BAD_INPUT if isinstance(error, InputError) else FAILED
@@ -43,6 +62,8 @@ def _report(error: Exception) -> int:
 
 def _invoke(arguments: list[str]) -> int:
     import typer
+
+    from simqueue.cli.app import app
 
     # typer does not export the class of all usage errors, only this one of its children
     usage_error = cast("type[Exception]", typer.BadParameter.__mro__[1])

@@ -14,29 +14,35 @@ from simqueue.errors import InputError
 
 if TYPE_CHECKING:
     from simqueue.calibration import Case, ErrorRow, Fit
+    from simqueue.calibration.linear import StepMean
     from simqueue.calibration.rows import BadRow, Target
     from simqueue.calibration.served_rows import Server
+    from simqueue.steptime.linear import LinearStepTime
 
 
 class Kind(StrEnum):
     """What the table holds."""
 
     STEPS = "steps"
+    LINEAR = "linear"
     SERVED = "served"
     REQUESTS = "requests"
 
 
 def calibrate(
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="CSV of measurements; columns as --kind says.")],
-    model: Annotated[str, typer.Option("--model", help="A name from `simqueue list models`, or a config.json.")],
-    gpu: Annotated[str, typer.Option("--gpu", help="A name from `simqueue list gpus`, or a YAML file.")],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Preset to write, FILE.yaml.")],
+    model: Annotated[
+        str | None, typer.Option("--model", help="A name from `simqueue list models`, or a config.json.")
+    ] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="A name from `simqueue list gpus`, or a YAML file.")] = None,
     kind: Annotated[
         Kind,
         typer.Option(
             "--kind",
             help="steps: ms, decode_seqs, context_tokens (mean of a decode), prefill_seqs, prefill_tokens (sum), "
-            "past_tokens. served: concurrency, isl, osl, tpot_ms, ttft_ms of closed loops. requests: arrival_s, "
+            "past_tokens. linear: the same, for a linear step_time; no model, no GPU. served: concurrency, isl, osl, "
+            "tpot_ms, ttft_ms of closed loops. requests: arrival_s, "
             "prompt_tokens, output_tokens, tpot_ms of one run.",
         ),
     ] = Kind.STEPS,
@@ -88,6 +94,11 @@ def calibrate(
 
     if out.suffix not in {".yaml", ".yml"}:
         raise InputError(f"--out: {out} must end in .yaml, which is how a scenario knows a preset file")
+    if kind is Kind.LINEAR:
+        _linear(table, out)
+        return
+    if model is None or gpu is None:
+        raise InputError(f"calibrate: --kind {kind.value} needs --model and --gpu")
     chosen = load_model(model, Path()).with_precision(weights=known_format(weights))
     target = Target(chosen, load_gpu(gpu, Path()), tensor_parallel)
     server = Server(
@@ -97,6 +108,27 @@ def calibrate(
     errors = _errors(cases, found)
     out.write_text(_text(found, cases, errors, table, target, kind, base), encoding="utf-8")
     _show(found, errors, out)
+
+
+def _linear(table: Path, out: Path) -> None:
+    """Fit a linear step time and write it as the `step_time` of a scenario."""
+    from simqueue.calibration.linear import fit_linear, read_step_means
+
+    rows = read_step_means(table)
+    found = fit_linear(rows)
+    names = ("overhead_s", "per_prefill_token_s", "decode_base_s", "per_decode_s")
+    lines = ["step_time:", "  kind: linear", *(f"  {name}: {getattr(found, name):.6g}" for name in names)]
+    worst = max(abs(_linear_s(found, row) / row.mean_s - 1) for row in rows)
+    mean = sum(abs(_linear_s(found, row) / row.mean_s - 1) for row in rows) / len(rows)
+    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    typer.echo("\n".join(lines))
+    typer.echo(f"{len(rows)} rows: mean abs error {100 * mean:.1f} %, worst {100 * worst:.1f} %")
+    typer.echo(f"written: {out}")
+
+
+def _linear_s(cost: LinearStepTime, row: StepMean) -> float:
+    values = (cost.overhead_s, cost.per_prefill_token_s, cost.decode_base_s, cost.per_decode_s)
+    return sum(value * term for value, term in zip(values, row.terms(), strict=True))
 
 
 def _fitted(

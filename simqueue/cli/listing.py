@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 import typer
 
-from simqueue.cli.common import console
+from simqueue.cli.columns import Row, listed, terminal_width
 
 app = typer.Typer(help="List what a scenario can name.", rich_markup_mode=None, add_completion=False)
-
-Row = dict[str, Any]
 
 
 @app.command("policies")
@@ -45,7 +42,7 @@ def models() -> None:
     """Models: `model: NAME`."""
     from simqueue.hardware import model_rows
 
-    _print(model_rows())
+    _print(model_rows(), "parameters_b", "active_b", "weights_gb", "kv_bytes_per_token", "max_position_tokens")
 
 
 @app.command("gpus")
@@ -53,7 +50,7 @@ def gpus() -> None:
     """GPUs: `gpu: NAME`."""
     from simqueue.hardware import gpu_rows
 
-    _print(gpu_rows())
+    _print(gpu_rows(), "memory_mib", "bandwidth_gb_per_s", "dense_bf16_tflops", "fp8_tflops")
 
 
 @app.command("presets")
@@ -80,28 +77,7 @@ def scenarios() -> None:
     _print([{"scenario": name, "what it shows": headline(file)} for name, file in packaged_scenarios().items()])
 
 
-def _print(rows: Sequence[Row]) -> None:
-    """Print rows as a table whose columns are the keys of the first."""
-    if not rows:
-        typer.echo("none")
-        return
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for position, column in enumerate(rows[0]):
-        numeric = all(isinstance(row[column], int | float) for row in rows)
-        title = column.replace("_", " ")  # so that it can be broken into lines
-        table.add_column(title, justify="right" if numeric else "left", no_wrap=position == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row.values()))
-    console().print(table)
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+def _print(rows: Sequence[Row], *essential: str) -> None:
+    """Print rows in columns that are the keys of the first; `essential` ones where a terminal is narrow."""
+    for line in listed(rows, terminal_width(), essential) if rows else ["none"]:
+        typer.echo(line)

@@ -60,9 +60,9 @@ def _show(runs: list[BenchRun], lengths: list[int]) -> None:
     from rich import box
     from rich.table import Table
 
-    from simqueue.module08.calibrated import call_times, fit_linear, simulated
+    from simqueue.module08.calibrated import call_times, fitted, simulated
 
-    cost = fit_linear(call_times(runs))
+    cost = fitted(call_times(runs))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in ("policy", "slots", "tokens", "calls", "slots useful", "tok/s", "tok/s simulated", "error"):
         table.add_column(title, justify="left" if title == "policy" else "right")

@@ -68,6 +68,8 @@ def run(
     debug: Debug = False,  # noqa: ARG001 - read where errors are shown
 ) -> None:
     """Run scenarios: every policy of a scenario sees the same traffic."""
+    if json_ and json_summary:
+        raise InputError("--json and --json-summary: give one of the two, with the single requests or without")
     loaded = _load_all(scenarios, replicated(set_ or (), replications), seed)
     from simqueue.cli.progress import progress_bar
     from simqueue.experiment import run as run_scenario
@@ -154,7 +156,8 @@ def _show(result: Result, written: Sequence[Path]) -> None:
         typer.echo(f"warning: {line}")
     for line in _engines(result):
         typer.echo(line)
-    console().print(comparison_table(result))
+    screen = console()
+    screen.print(comparison_table(result, screen.width))
     for line in notes(result):
         typer.echo(line)
     if written:

@@ -92,10 +92,8 @@ def vllm_facts(version: str) -> VllmFacts:
     before = [name for name in known if _key(name) < wanted][-1:]
     after = [name for name in known if _key(name) > wanted][:1]
     nearest = " and ".join(before + after)
-    raise InputError(
-        f"version = {version}: nothing is known of vllm {version}; the nearest known: {nearest}; "
-        f"all: {', '.join(known)}"
-    )
+    text = f"nothing is known of vllm {version}; the nearest known: {nearest}; all: {', '.join(known)}"
+    raise InputError(text, "version", version)
 
 
 def _key(version: str) -> tuple[int, ...]:

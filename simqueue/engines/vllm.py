@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from simqueue.engines.base import CacheRules, Engine, SettledEngine, Surroundings
 from simqueue.engines.facts import Budget, VllmFacts, vllm_facts, vllm_versions
 from simqueue.errors import InputError
-from simqueue.hardware.facts import validated
 from simqueue.kvcache import KVCache
 from simqueue.schedulers import Policy
 from simqueue.schedulers.door import Door
@@ -22,6 +23,9 @@ GIB = 2**30
 CHUNKS_ABOVE_TOKENS = 32768
 """max_model_len above which V0 turns chunked prefill on by itself, from 0.5.5 on."""
 GIVEN = "given"
+_ABOUT_A_FLAG = re.compile(r"(\w+) = ([^:]*): (.+)")
+"""How a rule of the scheduler's settings says which of them it is about."""
+SettingsT = TypeVar("SettingsT", bound=Settings)
 
 
 class VllmFlags(Settings):
@@ -92,7 +96,7 @@ class Vllm(Engine):
         chosen = _Chosen(facts.source)
         is_v1 = chosen.settle("use_v1", flags.use_v1, facts.engine == "v1")
         if (is_v1 and facts.v1 is None) or (not is_v1 and facts.v1 == "only"):
-            raise InputError(f"use_v1 = {str(is_v1).lower()}: vllm {facts.version} has only {facts.engine.upper()}")
+            raise _refusal("use_v1", is_v1, f"vllm {facts.version} has only {facts.engine.upper()}")
         make, cuts = (_v1 if is_v1 else _v0)(flags, facts, around, chosen)
         kv = around.kv_cache
         share = flags.gpu_memory_utilization
@@ -126,6 +130,23 @@ class Vllm(Engine):
         ]
 
 
+def _refusal(flag: str, value: object, why: str) -> InputError:
+    """Return the error about one flag and the value that it has, given or by default."""
+    return InputError(why, flag, str(value).lower() if isinstance(value, bool) else str(value))
+
+
+def _validated(settings: type[SettingsT], values: Mapping[str, Any]) -> SettingsT:
+    """Return the scheduler's settings; what breaks one of its rules is an error about that flag."""
+    try:
+        return settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        found = _ABOUT_A_FLAG.fullmatch(first["msg"])
+        if found:
+            raise InputError(found[3], found[1], found[2]) from None
+        raise InputError(first["msg"], ".".join(map(str, first["loc"]))) from None
+
+
 def _on_off(value: bool | None) -> str:
     return "-" if value is None else ("on" if value else "off")
 
@@ -136,7 +157,7 @@ def _prefix_caching(flags: VllmFlags, facts: VllmFacts, around: Surroundings, ch
         given = around.kv_cache.prefix_caching
     on = bool(chosen.settle("enable_prefix_caching", given, facts.enable_prefix_caching and is_v1))
     if on and not is_v1:
-        raise InputError("enable_prefix_caching = true: the prefix cache of vLLM V0 is not modelled")
+        raise _refusal("enable_prefix_caching", on, "the prefix cache of vLLM V0 is not modelled")
     return on
 
 
@@ -144,15 +165,14 @@ def _v1(flags: VllmFlags, facts: VllmFacts, around: Surroundings, chosen: _Chose
     _refuse_missing(flags, facts)
     chunked = chosen.settle("enable_chunked_prefill", flags.enable_chunked_prefill, True)
     if not chunked and facts.unchunked_overflow is None:
-        raise InputError(
-            f"enable_chunked_prefill = false: how V1 of vllm {facts.version} runs without chunking is not modelled"
-        )
+        why = f"how V1 of vllm {facts.version} runs without chunking is not modelled"
+        raise _refusal("enable_chunked_prefill", chunked, why)
     tokens, seqs = _budget(flags, facts, around, chosen, chunked=chunked)
     watermark = flags.watermark
     if watermark is None and "watermark" in around.kv_cache.model_fields_set:
         watermark = around.kv_cache.watermark
     chosen.settle("watermark", watermark, facts.watermark)
-    settings = validated(
+    settings = _validated(
         VllmV1Settings,
         {
             "max_num_seqs": seqs,
@@ -170,7 +190,6 @@ def _v1(flags: VllmFlags, facts: VllmFacts, around: Surroundings, chosen: _Chose
             ),
             "async_scheduling": bool(chosen.settle("async_scheduling", flags.async_scheduling, facts.async_scheduling)),
         },
-        f"vllm {facts.version}",
     )
     rules = VllmV1Rules(facts.lone_request_uncapped, facts.unchunked_overflow or "stop", facts.ties_by_id)
 
@@ -191,9 +210,9 @@ def _refuse_missing(flags: VllmFlags, facts: VllmFacts) -> None:
     for flag, is_missing in missing.items():
         value = getattr(flags, flag)
         if is_missing and value:
-            raise InputError(f"{flag} = {str(value).lower()}: vllm {facts.version} has no such flag")
+            raise _refusal(flag, value, f"vllm {facts.version} has no such flag")
     if flags.performance_mode != "balanced" and not facts.performance_mode:
-        raise InputError(f"performance_mode = {flags.performance_mode}: vllm {facts.version} has no such flag")
+        raise _refusal("performance_mode", flags.performance_mode, f"vllm {facts.version} has no such flag")
 
 
 def _budget(
@@ -211,10 +230,8 @@ def _budget(
     if flags.max_num_seqs is None:
         seqs = chosen.values["max_num_seqs"] = min(seqs, tokens)
     if not chunked and longest is not None and tokens < longest:
-        raise InputError(
-            f"max_num_batched_tokens = {tokens}: must be at least max_model_len = {longest} "
-            "when enable_chunked_prefill is false"
-        )
+        why = f"must be at least max_model_len = {longest} when enable_chunked_prefill is false"
+        raise _refusal("max_num_batched_tokens", tokens, why)
     return tokens, seqs
 
 
@@ -238,17 +255,15 @@ def _v0(flags: VllmFlags, facts: VllmFacts, around: Surroundings, chosen: _Chose
     ):
         value = getattr(flags, flag)
         if value != neutral:
-            raise InputError(
-                f"{flag} = {str(value).lower()}: V0 of vllm {facts.version} has no such flag, or it is not modelled"
-            )
+            raise _refusal(flag, value, f"V0 of vllm {facts.version} has no such flag, or it is not modelled")
     longest = around.max_model_len
     is_long = longest is not None and longest > CHUNKS_ABOVE_TOKENS
     by_itself = facts.chunked_prefill == "on_when_long" and is_long
     chunked = chosen.settle("enable_chunked_prefill", flags.enable_chunked_prefill, by_itself)
     if chunked and facts.chunked_prefill == "never":
-        raise InputError(f"enable_chunked_prefill = true: vllm {facts.version} has no such flag")
+        raise _refusal("enable_chunked_prefill", chunked, f"vllm {facts.version} has no such flag")
     tokens = facts.v0_chunked_tokens if chunked else max(longest or 0, 2048)
-    settings = validated(
+    settings = _validated(
         VllmV0Settings,
         {
             "max_num_seqs": chosen.settle("max_num_seqs", flags.max_num_seqs, facts.v0_max_num_seqs),
@@ -257,7 +272,6 @@ def _v0(flags: VllmFlags, facts: VllmFacts, around: Surroundings, chosen: _Chose
             "padded_prompts": facts.padded_prompts,
             "watermark": facts.v0_watermark,
         },
-        f"vllm {facts.version}",
     )
 
     def make(kv: KVCache, door: Door) -> Policy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simqueue.engines import CacheRules
-from simqueue.errors import InputError
+from simqueue.errors import InputError, about
 from simqueue.hardware import check_fits, kv_pool_blocks
 from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache, PrefixKVCache
 from simqueue.scenario.resolve import EffectivePolicy
@@ -48,7 +48,9 @@ def build(chosen: EffectivePolicy, *, refuse_oversized: bool) -> Parts:
     kv = _kv_cache(chosen, longest)
     door = Door(longest, refuse_oversized, cuts_output=engine is not None and engine.cuts_output)
     policy = engine.make(kv, door) if engine is not None else _policy(chosen, kv, door)
-    return Parts(policy, build_step_time(chosen.step_time, chosen.model, chosen.gpu, chosen.tensor_parallel))
+    with about("step_time"):
+        step_time = build_step_time(chosen.step_time, chosen.model, chosen.gpu, chosen.tensor_parallel)
+    return Parts(policy, step_time)
 
 
 def cache_rules(chosen: EffectivePolicy) -> CacheRules:
@@ -62,8 +64,9 @@ def cache_rules(chosen: EffectivePolicy) -> CacheRules:
 def _policy(chosen: EffectivePolicy, kv: KVCache, door: Door) -> Policy:
     policy_class = SCHEDULERS[chosen.scheduler]
     if kv.shares and policy_class.pads:
-        raise InputError(f"policies.{chosen.name}: kv_cache.prefix_caching = true: padded waves cannot share blocks")
-    return policy_class(chosen.settings, kv, door)  # type: ignore[call-arg] # the contract's constructor
+        raise InputError("padded waves cannot share blocks", "kv_cache.prefix_caching", "true")
+    with about("scheduler"):
+        return policy_class(chosen.settings, kv, door)  # type: ignore[call-arg] # the contract's constructor
 
 
 def _kv_cache(chosen: EffectivePolicy, longest_tokens: int | None) -> KVCache:
@@ -74,9 +77,9 @@ def _kv_cache(chosen: EffectivePolicy, longest_tokens: int | None) -> KVCache:
     size, watermark_blocks = rules.block_size, int(rules.watermark * (blocks + rules.reserved_blocks))
     if keys.layout == "contiguous":
         if rules.prefix_caching:
-            raise InputError(f"policies.{chosen.name}: prefix caching goes with kv_cache.layout: paged only")
+            raise InputError("goes with kv_cache.layout: paged only", "kv_cache.prefix_caching", "true")
         if keys.reserve == "model_max" and longest_tokens is None:
-            raise InputError(f"policies.{chosen.name}: kv_cache.reserve = model_max needs max_model_len; it is null")
+            raise InputError("needs max_model_len; it is null", "kv_cache.reserve", "model_max")
         reserve_tokens = longest_tokens if keys.reserve == "model_max" else None
         return ContiguousKVCache(blocks, size, watermark_blocks, reserve_tokens)
     if not rules.prefix_caching:
@@ -88,6 +91,6 @@ def _kv_cache(chosen: EffectivePolicy, longest_tokens: int | None) -> KVCache:
 
 def _auto_blocks(chosen: EffectivePolicy, rules: CacheRules) -> int:
     if chosen.model is None or chosen.gpu is None:
-        raise InputError(f"policies.{chosen.name}: kv_cache.blocks = auto needs model and gpu; give a number of blocks")
+        raise InputError("needs model and gpu; give a number of blocks", "kv_cache.blocks", "auto")
     blocks = kv_pool_blocks(chosen.gpu, chosen.model, chosen.tensor_parallel, rules.memory_share, rules.block_size)
     return blocks - rules.reserved_blocks

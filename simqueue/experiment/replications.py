@@ -75,7 +75,10 @@ def replicate(
         Folder in which each policy's tables are written while they are made, instead of being kept.
     """
     refuse = scenario.unservable == "reject"
-    parts = {name: build(effective(scenario, name), refuse_oversized=refuse) for name in scenario.policies}
+    parts = {}
+    for name in scenario.policies:
+        with scenario.telling_where(name):
+            parts[name] = build(effective(scenario, name), refuse_oversized=refuse)
     traffic = scenario.traffic(number)
     runs = []
     for name, part in parts.items():

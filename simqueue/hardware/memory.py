@@ -44,15 +44,16 @@ def kv_pool_blocks(gpu: Gpu, model: Model, tensor_parallel: int, memory_share: f
     block_bytes = block_size * model.kv_bytes_per_token_per_gpu(tensor_parallel)
     if gpu.memory_bytes is None:
         raise InputError(
-            f"gpu: {gpu.name} states no memory, so the KV pool cannot be sized; "
-            "give memory_mib there, or kv_cache.blocks"
+            f"{gpu.name} states no memory, so the KV pool cannot be sized; give memory_mib there, or kv_cache.blocks",
+            "gpu",
         )
     left_bytes = _bytes_left(gpu, model, tensor_parallel, memory_share, gpu.memory_bytes)
     blocks = int(left_bytes // block_bytes)
     if blocks < 1:
         raise InputError(
-            f"kv_cache: {model.name} leaves {left_bytes / GB:.3f} GB of {gpu.name}, "
-            f"and one block of {block_size} tokens takes {block_bytes / GB:.3f} GB"
+            f"{model.name} leaves {left_bytes / GB:.3f} GB of {gpu.name}, "
+            f"and one block of {block_size} tokens takes {block_bytes / GB:.3f} GB",
+            "kv_cache",
         )
     return blocks
 
@@ -65,8 +66,9 @@ def _bytes_left(gpu: Gpu, model: Model, tensor_parallel: int, memory_share: floa
         gpus = f" / {tensor_parallel} GPUs" if tensor_parallel > 1 else ""
         what = f", {gpu.description}" if gpu.description else ""
         raise InputError(
-            f"model: {model.name} does not fit {gpu.name}{what}: "
+            f"{model.name} does not fit {gpu.name}{what}: "
             f"weights {model.weight_bytes / GB:.0f} GB{gpus} > {usable_bytes / GB:.1f} GB "
-            f"(memory_share {memory_share:g} of {memory_bytes / GB:.1f} GB reported)"
+            f"(memory_share {memory_share:g} of {memory_bytes / GB:.1f} GB reported)",
+            "model",
         )
     return left_bytes

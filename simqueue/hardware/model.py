@@ -230,8 +230,9 @@ class Model:
         allowed = self.tensor_parallel_sizes()
         if tensor_parallel not in allowed:
             raise InputError(
-                f"tensor_parallel: {tensor_parallel} does not share out the {self.heads} heads and "
-                f"{self.kv_heads} KV heads of {self.name}; allowed: {', '.join(map(str, allowed))}"
+                f"{tensor_parallel} does not share out the {self.heads} heads and {self.kv_heads} KV heads of "
+                f"{self.name}; allowed: {', '.join(map(str, allowed))}",
+                "tensor_parallel",
             )
 
     def tensor_parallel_sizes(self) -> list[int]:

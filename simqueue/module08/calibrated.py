@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from simqueue.errors import InputError
+from simqueue.calibration.linear import StepMean, fit_linear
 from simqueue.kvcache import PagedKVCache
 from simqueue.module08.bench import PROMPT_TOKENS, BenchPolicy, BenchRun
 from simqueue.request import Request
@@ -51,28 +49,9 @@ def call_times(runs: Iterable[BenchRun]) -> list[CallTime]:
     return [CallTime(*shape, len(taken), sum(taken) / len(taken)) for shape, taken in sorted(grouped.items())]
 
 
-def fit_linear(times: Sequence[CallTime]) -> LinearStepTime:
-    """Return the linear cost, no value negative, that is closest to measured calls by relative error.
-
-    Raises
-    ------
-    InputError
-        If there are no decode calls, or no prefill calls.
-    """
-    from scipy.optimize import nnls  # noqa: PLC0415 - heavy, and only fits need it
-
-    if {bool(time.prefill_tokens) for time in times} != {True, False}:
-        raise InputError("a step cost needs measured prefill calls and decode calls")
-    terms = np.array([_terms(time) for time in times], dtype=np.float64)
-    weight = np.sqrt([time.calls for time in times]) / np.array([time.mean_s for time in times])
-    values, _ = nnls(terms * weight[:, None], weight * np.array([time.mean_s for time in times]))
-    overhead_s, per_prefill_token_s, decode_base_s, per_decode_s = map(float, values)
-    return LinearStepTime(overhead_s, per_prefill_token_s, decode_base_s, per_decode_s, 0.0)
-
-
-def _terms(time: CallTime) -> tuple[float, float, float, float]:
-    decodes = not time.prefill_tokens
-    return 1.0, float(time.prefill_tokens), float(decodes), float(time.rows if decodes else 0)
+def fitted(times: Sequence[CallTime]) -> LinearStepTime:
+    """Return the linear cost that is closest to measured calls; see `simqueue.calibration.linear.fit_linear`."""
+    return fit_linear([StepMean(0 if t.prefill_tokens else t.rows, t.prefill_tokens, t.mean_s, t.calls) for t in times])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ from simqueue.module08 import figures as drawn
 from simqueue.module08.arithmetic import figures as arithmetic
 from simqueue.module08.arithmetic import sweet_spot_tokens
 from simqueue.module08.bench import BENCH_POLICIES, module_lengths, planned
-from simqueue.module08.calibrated import fit_linear, simulated
+from simqueue.module08.calibrated import fitted, simulated
 from simqueue.module08.claims import Claim, Swept, claims
 from simqueue.module08.engines import ENGINES, VLLM, engine_rows
 from simqueue.module08.recorded import Measurements, read
 from simqueue.module08.sweep import CHUNKS, COSTS, H100, LINEAR, linear, loads, over_rates, played, ratio
 from simqueue.module08.traffic import module_traffic, own_figures
 from simqueue.report.document import Cells, Document, Heading, Items, Paragraph, Picture, html, markdown, write_pictures
+from simqueue.report.tradeoff import rate_figure
 
 COMMAND: Final = "simqueue module08 report"
 BENCH_FILE: Final = Path("module08", "bench.json")
@@ -56,7 +57,7 @@ def report(bench_file: Path) -> Document:
     document.add(
         Paragraph(
             "Every figure and claim of the course module on continuous batching and chunked prefill, recomputed or "
-            f"simulated. Made by `{COMMAND}`; all of it is simulation and arithmetic but the bench, which was measured."
+            f"simulated. Made by: {COMMAND}. All of it is simulation and arithmetic but the bench, which was measured."
         )
     )
     _add_arithmetic(document)
@@ -123,6 +124,8 @@ def _add_claims(document: Document, swept: Swept) -> None:
         ),
         Cells(("", "claim", "the module's own program", "verdict"), tuple(verdicts)),
     )
+    caption = f"Throughput and latency over the arrival rate: {H100.name}. Bars are 95 % intervals."
+    document.add(Picture(rate_figure(swept[H100.name]), "rates-h100", caption))
     for claim in found:
         document.add(Heading(f"Claim {claim.number}: {claim.text}", 3), *_trials(claim))
         document.add(*_halved(claim, swept), *_region(claim, swept))
@@ -225,7 +228,7 @@ def _add_bench(document: Document, file: Path) -> None:
 
 
 def _compared(found: Measurements, lengths: Sequence[int]) -> list[Paragraph | Cells]:
-    cost = fit_linear(found.times)
+    cost = fitted(found.times)
     rows = []
     for run in found.runs:
         said = simulated(run.policy, lengths, run.batch_size, cost)
@@ -236,7 +239,7 @@ def _compared(found: Measurements, lengths: Sequence[int]) -> list[Paragraph | C
                 f"{run.tokens_per_s:,.0f}", f"{said.tokens_per_s:,.0f}", f"{error:+.1f} %",
             )
         )  # fmt: skip
-    fitted = (
+    said_cost = (
         f"Measured with {found.machine}. Fitted step: {1e3 * cost.overhead_s:.3g} ms + "
         f"{1e3 * cost.per_prefill_token_s:.3g} ms a prompt token; with decodes + {1e3 * cost.decode_base_s:.3g} ms + "
         f"{1e3 * cost.per_decode_s:.3g} ms a row."
@@ -244,7 +247,7 @@ def _compared(found: Measurements, lengths: Sequence[int]) -> list[Paragraph | C
     columns = (
         "policy", "slots", "tokens", "calls measured", "calls simulated", "tok/s measured", "tok/s simulated", "error"
     )  # fmt: skip
-    return [Paragraph(fitted), Cells(columns, tuple(rows), numeric=tuple(range(1, 8)))]
+    return [Paragraph(said_cost), Cells(columns, tuple(rows), numeric=tuple(range(1, 8)))]
 
 
 def _add_engines(document: Document) -> None:

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from simqueue.results.replicated import too_small
+from simqueue.results.replicated import missing_values
 
 if TYPE_CHECKING:
     from simqueue.report.shown import Shown
@@ -19,8 +19,9 @@ UNDEFINED: Final = "-"
 _ACROSS: Final = 5
 """Policies side by side; more are shown in further blocks below, so that the table fits 100 columns."""
 _ACROSS_WITH_INTERVALS: Final = 4
-_COLUMNS_WIDTH: Final = 76
-"""Characters for all policies together; names that are too long for their part of it are folded."""
+_WIDTH: Final = 100
+_LABELS_WIDTH: Final = 22
+"""Characters for the labels of the lines, with the space around them."""
 
 
 def _count(value: Value) -> str:
@@ -98,8 +99,8 @@ _PERCENTILES: Final = tuple(
 )
 
 
-def comparison_table(result: Shown) -> Table:
-    """Return the numbers people need first, policies side by side, at most 100 columns wide.
+def comparison_table(result: Shown, width: int = _WIDTH) -> Table:
+    """Return the numbers people need first, policies side by side, as many as fit `width` (at most 100) columns.
 
     With replications, means carry the half-width of their interval: value ±half-width. Undefined values are shown as
     `-`. Rows of request classes are not shown.
@@ -108,12 +109,26 @@ def comparison_table(result: Shown) -> Table:
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False, padding=(0, 1))
     table.add_column(no_wrap=True)
     most = _ACROSS_WITH_INTERVALS if result.replicated else _ACROSS
-    across = min(most, max(1, len(rows)))
+    across = _across(rows, min(most, max(1, len(rows))), min(width, _WIDTH) - _LABELS_WIDTH)
     for _ in range(across):
-        table.add_column(justify="right", max_width=_COLUMNS_WIDTH // across - 2, overflow="fold")
+        # names and numbers stay whole; only a single name wider than everything is folded
+        table.add_column(justify="right", no_wrap=across > 1, overflow="fold")
     for start in range(0, len(rows), across):
         _add_block(table, rows[start : start + across])
     return table
+
+
+def _across(rows: list[Row], most: int, width: int) -> int:
+    """Return how many policies fit side by side."""
+    wide = [max(len(text) for text in (str(row["policy"]), *_cells(row))) + 2 for row in rows]
+    for across in range(most, 1, -1):
+        if sum(max(wide[place::across]) for place in range(across)) <= width:
+            return across
+    return 1
+
+
+def _cells(row: Row) -> list[str]:
+    return [_cell(row, column, shown) for section in _SECTIONS for _, column, shown in section]
 
 
 def comparison_rows(result: Shown) -> tuple[list[str], list[tuple[str, list[str]]]]:
@@ -138,13 +153,24 @@ def notes(result: Shown) -> list[str]:
             f"latencies, throughput and goodput: requests that arrived from {result.warmup_s:.4g} s on; "
             "counts, KV, ITL and GPU: the whole run"
         )
-    for row in rows:
-        small = [note for column in _PERCENTILES if (note := too_small(row, column))]
-        lines += [f"{row['policy']}: {note}" for note in small]
+    small = [note for row in rows if (note := _too_small(row))]
+    if small:
+        lines.append(f"n too small (p50 takes 2 values, p95 20, p99 100): {'; '.join(small)}")
     return lines
 
 
+def _too_small(row: Row) -> str | None:
+    """Return which percentiles of a policy rest on too few values, and the smallest of these numbers."""
+    found = {column: missing for column in _PERCENTILES if (missing := missing_values(row, column))}
+    if not found:
+        return None
+    kinds = dict.fromkeys(column.partition("_")[0].replace("median", "p50") for column in found)
+    return f"{row['policy']} {', '.join(sorted(kinds))} (n = {min(n for n, _ in found.values())})"
+
+
 def _cell(row: Row, column: str, shown: Format) -> str:
+    if column == "binding" and row["load"] is None:
+        return UNDEFINED  # what would limit it is of no use without knowing how near that is
     low, high = row.get(f"ci_low_{column}"), row.get(f"ci_high_{column}")
     if not (isinstance(low, int | float) and isinstance(high, int | float)):
         return shown(row[column])

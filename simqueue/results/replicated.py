@@ -45,11 +45,17 @@ def pooled_rows(rows: Iterable[Row], confidence: float = CONFIDENCE) -> list[Row
 
 def too_small(row: Row, column: str) -> str | None:
     """Return a note where a percentile rests on fewer requests than it takes for one to lie beyond it; else None."""
+    found = missing_values(row, column)
+    return None if found is None else f"{column}: n too small, {found[0]} values; at least {found[1]} are needed"
+
+
+def missing_values(row: Row, column: str) -> tuple[int, int] | None:
+    """Return how many values a percentile rests on and how many it takes for one to lie beyond it; None if enough."""
     q = _PERCENTILES.get(column.split("_", maxsplit=1)[0])
     n = _sample_size(row, column)
     if q is None or n is None or row.get(column) is None or carries_percentile(n, q):
         return None
-    return f"{column}: n too small, {n} values; at least {round(100 / (100 - q))} are needed"
+    return n, round(100 / (100 - q))
 
 
 def _pooled(rows: list[Row], confidence: float) -> Row:

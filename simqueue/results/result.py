@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import InputError
+from simqueue.request import Status
 from simqueue.results import tables
+from simqueue.results.metrics import has_status
 from simqueue.results.replicated import pooled_rows
 from simqueue.results.steadiness import STEADY, OfferedLoad, judged, shown, too_light
 from simqueue.results.summary import ALL_CLASSES, Row, check_slo, summarize
@@ -148,6 +150,7 @@ class Result:
         for run, row in zip(self.runs, overall, strict=True):
             where = f"{run.policy}, replication {run.replication}" if self.replicated else run.policy
             found += [f"{where}: {line}" for line in (*run.recording.warnings, *self._nothing_measured(row))]
+        found += [f"{name}: {line}" for name in self.policies if (line := self._rejections(name))]
         found += [f"{row['policy']}: {line}" for row in self.summary_rows for line in self._overload(row)]
         light = too_light([run.recording for run in self.runs])
         return tuple(dict.fromkeys([*found, *([light] if light else [])]))
@@ -165,9 +168,20 @@ class Result:
             made += judged(rows, run.recording, self._offered.get(run.policy, OfferedLoad()), warmup_s)
         return tuple(made)
 
+    def _rejections(self, policy: str) -> str | None:
+        """Return how many requests of a policy were refused, and why the first of them was."""
+        runs = [run.recording.requests for run in self.runs if run.policy == policy]
+        refused = [has_status(requests, Status.REJECTED) for requests in runs]
+        count = sum(int(mask.sum()) for mask in refused)
+        if not count:
+            return None
+        first = next(requests["reject_reason"][mask][0] for requests, mask in zip(runs, refused, strict=True) if mask.any())
+        total = sum(len(mask) for mask in refused)
+        return f"{count} of {total} requests rejected" + (f", the first: {first}" if first else "")
+
     def _overload(self, row: Row) -> list[str]:
-        if row["request_class"] != ALL_CLASSES or not row["overloaded"]:
-            return []
+        if row["request_class"] != ALL_CLASSES or not row["overloaded"] or not row["completed"]:
+            return []  # where nothing finished there is nothing to be said about load
         load = row["load"]
         asked = "its queue grew throughout"
         if isinstance(load, float) and load >= 1:

@@ -80,7 +80,10 @@ def shown(row: Row, *, overloaded: bool) -> Row:
 
 
 def too_light(recordings: list[Recording]) -> str | None:
-    """Return a notice if so few requests meet each other in any of the runs that policies cannot differ."""
+    """Return a notice if so few requests meet each other in any of the runs that policies cannot differ.
+
+    Runs in which hardly anybody was served say nothing about the load: who is refused meets nobody.
+    """
     shares = [
         met_somebody(*stay(recording)) for recording in recordings if len(recording.requests) and _enough(recording)
     ]
@@ -94,4 +97,4 @@ def too_light(recordings: list[Recording]) -> str | None:
 
 
 def _enough(recording: Recording) -> bool:
-    return len(recording.requests["arrival_s"]) >= _LEAST_FOR_NOTICE
+    return int(has_status(recording.requests, Status.FINISHED).sum()) >= _LEAST_FOR_NOTICE

@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from simqueue.errors import InputError
+from simqueue.errors import InputError, about
 from simqueue.hardware import check_fits, kv_pool_blocks
 from simqueue.scenario.model import Scenario, plain
 from simqueue.scenario.overrides import apply, override_seed, parse_override
-from simqueue.scenario.problems import complaint, validated
-from simqueue.scenario.resolve import EffectivePolicy, effective
+from simqueue.scenario.problems import validated
+from simqueue.scenario.resolve import EffectivePolicy, settle
 from simqueue.scenario.wording import Problem
 from simqueue.scenario.yamlfile import Document, read
+from simqueue.steptime import build as build_step_time
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Scenario:
@@ -68,23 +69,20 @@ def _checked(
         parsed.append(override_seed(seed))
     data, flags = apply(document.data, parsed)
     document = replace(document, data=data)
-    scenario = validated(Scenario, document, flags).placed(base_dir, flags, file_name)
+    scenario = validated(Scenario, document, flags).placed(base_dir, flags, file_name, document)
     problems = list(dict.fromkeys(_hardware_problems(scenario)))
     if problems:
-        raise complaint(problems, document, flags)
+        raise scenario.complaint(problems)
     return scenario
 
 
 def _hardware_problems(scenario: Scenario) -> Iterator[Problem]:
-    """Names and files that cannot be had, and weights that do not fit the GPU."""
+    """Names and files that cannot be had, versions and flags that do not exist, weights that do not fit the GPU."""
     for name in scenario.policies:
         try:
-            _try_hardware(effective(scenario, name))
+            _try_hardware(settle(scenario, name))
         except InputError as error:
-            # these messages start with the key they are about
-            key, _, text = str(error).partition(": ")
-            own = ("policies", name) if getattr(scenario.policy(name), key, None) is not None else ()
-            yield Problem((*own, key), text=text)
+            yield scenario.problem(error, name)
 
 
 def _try_hardware(policy: EffectivePolicy) -> None:
@@ -92,7 +90,9 @@ def _try_hardware(policy: EffectivePolicy) -> None:
     if cache.layout == "contiguous" and cache.reserve == "model_max":
         longest = policy.max_model_len or (policy.model.max_position if policy.model else None)
         if longest is None:
-            raise InputError("max_model_len: must be given with kv_cache.reserve: model_max")
+            raise InputError("must be given with kv_cache.reserve: model_max", "max_model_len")
+    with about({"roofline": "step_time.preset", "table": "step_time.path"}.get(policy.step_time.kind, "step_time")):
+        build_step_time(policy.step_time, policy.model, policy.gpu, policy.tensor_parallel)
     if policy.gpu is None or policy.model is None:
         return
     if cache.blocks == "auto":

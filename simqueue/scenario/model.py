@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
-from simqueue.errors import InputError
+from simqueue.errors import InputError, inside
 from simqueue.hardware import DtypeSettings, GpuChoice, ModelChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.scenario.policies import PolicyEntry, PolicySettings
-from simqueue.scenario.problems import located
-from simqueue.scenario.yamlfile import KeyPath
+from simqueue.scenario.problems import complaint, located
+from simqueue.scenario.wording import Problem, is_given
+from simqueue.scenario.yamlfile import Document, KeyPath
 from simqueue.settings import Settings, nearest
 from simqueue.steptime import StepTimeSettings
 from simqueue.traffic import Traffic
@@ -126,6 +128,7 @@ class Scenario(Settings):
     _given: dict[str, Any] = PrivateAttr(default_factory=dict)
     _flags: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
     _source: str = PrivateAttr("given")
+    _document: Document | None = PrivateAttr(None)
 
     @property
     def base_dir(self) -> Path:
@@ -147,25 +150,69 @@ class Scenario(Settings):
         """Where values that are no default and come from no flag were written: ``file``, or ``given`` in Python."""
         return self._source
 
-    def placed(self, base_dir: Path, flags: Mapping[KeyPath, str], file_name: str | None = None) -> Self:
+    def placed(
+        self,
+        base_dir: Path,
+        flags: Mapping[KeyPath, str],
+        file_name: str | None = None,
+        document: Document | None = None,
+    ) -> Self:
         """Return the same scenario, knowing where its paths start, which flags it was given and what file it is from.
 
-        Without a name of its own it takes that of the file.
+        Without a name of its own it takes that of the file. The document tells errors that come up later their lines.
         """
         given_name = "name" in self._given or file_name is None
         name = self.name if given_name else _UNFIT.sub("-", file_name or "").lstrip("-._") or self.name
         placed = self.model_copy(update={"name": name})
         placed._base_dir, placed._flags = base_dir, dict(flags)
         placed._source = "given" if file_name is None else "file"
+        placed._document = document
         return placed
+
+    @contextmanager
+    def telling_where(self, policy_name: str | None = None) -> Iterator[None]:
+        """Let errors raised inside, as far as they are about a key, tell the file and line, or the flag, that gave it.
+
+        Parameters
+        ----------
+        policy_name : str, optional
+            Whose values the errors are about: their keys are the policy's own, or the scenario's where it has none.
+        """
+        try:
+            yield
+        except InputError as error:
+            if not error.key:
+                raise
+            raise self.complaint([self.problem(error, policy_name)]) from None
+
+    def problem(self, error: InputError, policy_name: str | None = None) -> Problem:
+        """Return what an error about a key says, at the full path of that key; see `telling_where`."""
+        path: KeyPath = tuple(int(step) if step.isdecimal() else step for step in error.key.split("."))
+        return Problem(path if policy_name is None else self._path_for(policy_name, path), text=error.text)
+
+    def complaint(self, problems: Iterable[Problem]) -> InputError:
+        """Return the error that reports these problems of this scenario, one line each."""
+        return complaint(problems, self._document or Document("", dict(self._given)), self._flags)
+
+    def _path_for(self, policy_name: str, key: KeyPath) -> KeyPath:
+        """Return where a key of a policy was written: in the policy or for all, as a whole or the mapping around it."""
+        own: KeyPath = ("policies", policy_name)
+        for depth in (len(key), 1):
+            if is_given(self._given, (*own, *key[:depth])):
+                return (*own, *key)
+            if is_given(self._given, key[:depth]):
+                return key
+        return key if key[0] in type(self).model_fields else (*own, *key)
 
     def traffic(self, replication: int = 0) -> Traffic:
         """Return the requests of one replication: those of the workload, or of all workloads together."""
         if self.workloads is not None:
-            return generate_all(self.workloads, seed=self.seed, replication=replication, base_dir=self.base_dir)
+            with self.telling_where(), inside("workloads"):
+                return generate_all(self.workloads, seed=self.seed, replication=replication, base_dir=self.base_dir)
         if self.workload is None:
             raise InputError("workload: this key is missing")
-        return generate(self.workload, seed=self.seed, replication=replication, base_dir=self.base_dir)
+        with self.telling_where(), inside("workload"):
+            return generate(self.workload, seed=self.seed, replication=replication, base_dir=self.base_dir)
 
     def class_slos(self) -> dict[str, dict[str, float]]:
         """Return the limits of each class of requests that has its own, by its name in tables."""

@@ -9,9 +9,17 @@ from typing import Any
 
 from simqueue.errors import InputError
 from simqueue.scenario.yamlfile import KeyPath, parse_value
+from simqueue.settings import nearest
+from simqueue.steptime import RooflineSettings
 
 POLICY_KEYS = ("gpu", "tensor_parallel", "step_time", "kv_cache", "max_model_len")
 """Top-level keys that a policy may carry for itself."""
+
+_MAKERS = {
+    "policies": ("scheduler", "engine"),
+    "workloads": ("arrivals", "trace", "requests", "users", "sessions"),
+}
+"""Keys of which one is in every policy and workload: without them a flag means one that is there already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,39 @@ def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str
             # a mapping given as a whole takes the place of what earlier flags set inside it
             flags = {known: flag for known, flag in flags.items() if known[: len(written)] != written}
             flags[written] = override.flag
+        flags |= _with_kind(result, override)
+    for override in ordered:
+        _refuse_new_name(data, result, override)
     return result, flags
+
+
+def _with_kind(data: dict[str, Any], override: Override) -> dict[KeyPath, str]:
+    """Say which kind of step time is meant where a flag sets a key of one that nobody gave: the default, a roofline."""
+    *where, key = override.path
+    of_policy = len(where) == 3 and where[0] == "policies" and data.get("step_time") is None
+    if where[-1:] != ["step_time"] or not (len(where) == 1 or of_policy) or key not in RooflineSettings.model_fields:
+        return {}
+    place: Any = data
+    for step in where:
+        place = place[str(step)]
+    if "kind" in place:
+        return {}
+    place["kind"] = "roofline"
+    return {(*where, "kind"): override.flag}
+
+
+def _refuse_new_name(before: dict[str, Any], after: dict[str, Any], override: Override) -> None:
+    """Refuse a key of a policy or workload that is not there, unless flags make a whole new one of that name."""
+    group, name = str(override.path[0]), str(override.path[1]) if len(override.path) > 2 else ""
+    makers = _MAKERS.get(group)
+    there = before.get(group)
+    if not name or makers is None or not isinstance(there, dict) or name in there:
+        return
+    made = after[group][name]
+    if isinstance(made, dict) and not any(key in made for key in makers):
+        guess = nearest(name, list(there))
+        hint = f"did you mean '{guess}'? " if guess else ""
+        raise InputError(f"{override.flag}: {group} has no '{name}'; {hint}there: {', '.join(map(str, there))}")
 
 
 def _index_or_key(name: str) -> str | int:

@@ -149,14 +149,23 @@ def _line(group: list[Problem], document: Document, flags: Mapping[KeyPath, str]
         return (0, 0), f"{flag}: {wrong}"
     subject = _subject(group[0], document)
     inner = list(dict.fromkeys(flag for where, flag in flags.items() if _is_below(where, path)))
-    if flag is None and inner and path not in document.keys:
-        flag = inner[0]
+    if flag is None and path not in document.keys:
+        flag = _maker(path, document, flags)
     if flag:
         return (0, 0), f"{flag}: {subject}: {wrong}"
     position = document.position(path)
     cause = f" (with {', '.join(inner)})" if inner else ""
     place = f"{document.file}:{position.line}: " if document.keys else ""  # what was made in Python has no lines
     return (position.line, position.column), f"{place}{subject}: {wrong}{cause}"
+
+
+def _maker(path: KeyPath, document: Document, flags: Mapping[KeyPath, str]) -> str | None:
+    """Return the flag that made the place, or the mapping around it; None where the file did."""
+    for around in (path, path[:-1]):
+        made = [flag for where, flag in flags.items() if around and _is_below(where, around)]
+        if made and around not in document.keys:
+            return made[0]
+    return None
 
 
 def _joined(group: list[Problem]) -> str:

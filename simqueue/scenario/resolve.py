@@ -8,12 +8,13 @@ from typing import Any
 
 from simqueue.engines import ENGINES, SettledEngine, Surroundings
 from simqueue.engines.vllm import GIVEN
-from simqueue.errors import InputError
+from simqueue.errors import InputError, about
 from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.overrides import POLICY_KEYS
 from simqueue.scenario.policies import EnginePolicy
+from simqueue.scenario.wording import is_given
 from simqueue.scenario.yamlfile import KeyPath
 from simqueue.settings import Settings, nearest
 from simqueue.steptime import RooflineSettings, StepTimeSettings, placed
@@ -84,14 +85,19 @@ def effective(scenario: Scenario, policy_name: str) -> EffectivePolicy:
         guess = nearest(policy_name, known)
         hint = f"did you mean '{guess}'? " if guess else ""
         raise InputError(f"policies: there is no '{policy_name}'; {hint}known: {', '.join(known)}")
+    with scenario.telling_where(policy_name):
+        return settle(scenario, policy_name)
+
+
+def settle(scenario: Scenario, policy_name: str) -> EffectivePolicy:
+    """Return the same as `effective`, with errors about the policy's bare keys."""
     policy = scenario.policy(policy_name)
-    gpu = scenario.value_for(policy_name, "gpu")
     chosen = EffectivePolicy(
         name=policy_name,
         scheduler=policy.kind,
         settings=policy.own_settings(),
         model=_model(scenario),
-        gpu=None if gpu is None else load_gpu(gpu, scenario.base_dir),
+        gpu=_gpu(scenario, policy_name),
         tensor_parallel=scenario.value_for(policy_name, "tensor_parallel"),
         step_time=placed(scenario.value_for(policy_name, "step_time") or _ROOFLINE, scenario.base_dir),
         kv_cache=scenario.value_for(policy_name, "kv_cache"),
@@ -103,9 +109,18 @@ def effective(scenario: Scenario, policy_name: str) -> EffectivePolicy:
 def _model(scenario: Scenario) -> Model | None:
     if scenario.model is None:
         return None
-    model = load_model(scenario.model, scenario.base_dir)
+    with about("model"):
+        model = load_model(scenario.model, scenario.base_dir)
     stored = scenario.dtype
     return model if stored is None else model.with_precision(stored.weights, stored.kv)
+
+
+def _gpu(scenario: Scenario, policy_name: str) -> Gpu | None:
+    gpu = scenario.value_for(policy_name, "gpu")
+    if gpu is None:
+        return None
+    with about("gpu"):
+        return load_gpu(gpu, scenario.base_dir)
 
 
 def _settled(chosen: EffectivePolicy) -> SettledEngine:
@@ -146,7 +161,8 @@ def _policy_values(scenario: Scenario, name: str) -> dict[str, Any]:
         own[key] = value.model_dump(mode="json", by_alias=True) if isinstance(value, Settings) else value
     step_time = scenario.value_for(name, "step_time") or _ROOFLINE
     if isinstance(step_time, RooflineSettings):
-        step_time = step_time.resolved(scenario.base_dir)
+        with scenario.telling_where(name), about("step_time"):
+            step_time = step_time.resolved(scenario.base_dir)
     own["step_time"] = step_time.model_dump(mode="json", by_alias=True)
     engine = effective(scenario, name).engine
     if engine is not None:
@@ -179,7 +195,7 @@ def _origin(scenario: Scenario, path: KeyPath) -> str:
     for end in range(len(path), 0, -1):
         if path[:end] in scenario.flags:
             return scenario.flags[path[:end]].split()[0]
-    if _is_given(scenario.given, path):
+    if is_given(scenario.given, path):
         own = path[0] == "policies" and path[2] in POLICY_KEYS
         return "policy" if own else scenario.source
     if path[0] == "policies" and (engine := effective(scenario, str(path[1])).engine) is not None:
@@ -193,12 +209,4 @@ def _origin(scenario: Scenario, path: KeyPath) -> str:
 
 def _replaced(scenario: Scenario, path: KeyPath) -> bool:
     """Whether the scenario's value counts for nothing here because the policy has its own mapping."""
-    return path[2] != "kv_cache" and _is_given(scenario.given, path[:3])
-
-
-def _is_given(given: Any, path: KeyPath) -> bool:
-    for step in path:
-        if not isinstance(given, dict) or step not in given:
-            return False
-        given = given[step]
-    return True
+    return path[2] != "kv_cache" and is_given(scenario.given, path[:3])

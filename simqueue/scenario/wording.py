@@ -129,6 +129,15 @@ def look_up(data: Any, path: KeyPath) -> tuple[bool, Any]:
     return True, place
 
 
+def is_given(given: Any, path: KeyPath) -> bool:
+    """Whether plain data have something at this path, in mappings all the way."""
+    for step in path:
+        if not isinstance(given, dict) or step not in given:
+            return False
+        given = given[step]
+    return True
+
+
 def show(value: Any) -> str | None:
     """Return a scalar as YAML writes it, or None for what is too long for one line."""
     if isinstance(value, dict | list):

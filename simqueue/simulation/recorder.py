@@ -145,7 +145,9 @@ class Recorder:
 
     # -- the end -------------------------------------------------------------------------------------------------
 
-    def recording(self, kv: KVCache, end_s: float, warnings: Sequence[str], unfinished_step_s: float = 0.0) -> Recording:
+    def recording(
+        self, kv: KVCache, end_s: float, warnings: Sequence[str], unfinished_step_s: float = 0.0
+    ) -> Recording:
         """Return everything as columns, requests in order of arrival."""
         requests = Reordered(self._requests.arrays(), by="index")
         itl_s, itl_count = self.tokens.gaps()

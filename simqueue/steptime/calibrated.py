@@ -94,9 +94,9 @@ def _allreduce_s_per_token(values: Coefficients, model: Model, gpu: Gpu, tensor_
     if tensor_parallel == 1:
         return 0.0
     if model.hidden is None:
-        raise InputError(f"model: {model.name} states no hidden width, which all-reduces of tensor_parallel need")
+        raise InputError(f"{model.name} states no hidden width, which all-reduces of tensor_parallel need", "model")
     if gpu.link_bytes_per_s is None:
-        raise InputError(f"gpu: {gpu.name} states no link_bytes_per_s, which tensor_parallel {tensor_parallel} needs")
+        raise InputError(f"{gpu.name} states no link_bytes_per_s, which tensor_parallel {tensor_parallel} needs", "gpu")
     sent = 2 * model.layers * 2 * (tensor_parallel - 1) / tensor_parallel * model.hidden * 2
     return sent / (gpu.link_bytes_per_s * values.link_share)
 

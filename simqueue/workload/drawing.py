@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from simqueue.errors import InputError
+from simqueue.errors import InputError, inside
 from simqueue.workload.lengths import LengthLaw
 from simqueue.workload.lengths.base import Floats, Tokens
 from simqueue.workload.settings import WorkloadSettings
@@ -64,8 +64,11 @@ class Lengths:
         """
         if settings.prompt_tokens is None or settings.output_tokens is None:
             raise InputError("workload: prompt_tokens and output_tokens are needed")
-        laws = settings.prompt_tokens.resolved(base_dir), settings.output_tokens.resolved(base_dir)
-        return cls(*laws, settings.prompt_output_correlation)
+        with inside("prompt_tokens"):
+            prompt = settings.prompt_tokens.resolved(base_dir)
+        with inside("output_tokens"):
+            output = settings.output_tokens.resolved(base_dir)
+        return cls(prompt, output, settings.prompt_output_correlation)
 
     def sample(self, prompts: np.random.Generator, outputs: np.random.Generator, n: int) -> tuple[Tokens, Tokens]:
         """Return `n` prompt and output lengths, one uniform number each from its own stream."""

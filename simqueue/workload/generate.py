@@ -10,6 +10,7 @@ from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 
+from simqueue.errors import inside
 from simqueue.request import Request
 from simqueue.traffic import Crowd, RequestStream, Retry, Rules, Traffic
 from simqueue.workload.drawing import FIRST_STREAM, Draws, Lengths
@@ -69,10 +70,11 @@ def generate_all(
     workloads: Mapping[str, WorkloadSettings], *, seed: int, replication: int = 0, base_dir: Path
 ) -> Traffic:
     """Return the traffic of several workloads together; see `generate`. Nothing is shared between them."""
-    parts = [
-        _apart(generate(settings, seed=seed, replication=replication, base_dir=base_dir, name=name), number)
-        for number, (name, settings) in enumerate(workloads.items())
-    ]
+    parts = []
+    for number, (name, settings) in enumerate(workloads.items()):
+        with inside(name):
+            traffic = generate(settings, seed=seed, replication=replication, base_dir=base_dir, name=name)
+        parts.append(_apart(traffic, number))
     rules: dict[str, Rules] = {}
     for part in parts:
         rules |= part.rules
@@ -105,9 +107,10 @@ def _synthetic(settings: WorkloadSettings, draws: Draws, base_dir: Path) -> list
     """Return requests with random arrivals and lengths; ids count them from 0."""
     if settings.arrivals is None:
         return []
-    arrival_s = settings.arrivals.resolved(base_dir).times(
-        draws.rng("arrivals"), num_requests=settings.num_requests, until_s=settings.arrivals_for_s
-    )
+    with inside("arrivals"):
+        arrival_s = settings.arrivals.resolved(base_dir).times(
+            draws.rng("arrivals"), num_requests=settings.num_requests, until_s=settings.arrivals_for_s
+        )
     n = len(arrival_s)
     lengths = Lengths.of(settings, base_dir)
     prompts, outputs = lengths.sample(draws.rng("prompt_tokens"), draws.rng("output_tokens"), n)

@@ -13,10 +13,12 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 def blocks(kind: str) -> list[str]:
+    """Return the README's code blocks of one kind."""
     return re.findall(rf"```{kind}\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def run(*arguments: str, where: Path) -> str:
+    """Run Python in a folder; return what it prints."""
     command = [sys.executable, *arguments]
     done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -24,6 +26,7 @@ def run(*arguments: str, where: Path) -> str:
 
 
 def shown(text: str) -> list[str]:
+    """Return the lines of a text without the spaces at their ends."""
     return [line.rstrip() for line in text.splitlines()]
 
 

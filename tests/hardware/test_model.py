@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from simqueue.errors import InputError
-from simqueue.hardware import ModelSettings, DtypeSettings, load_model, model_names
+from simqueue.hardware import DtypeSettings, ModelSettings, load_model, model_names
 from simqueue.hardware.model import attention_pairs, window_pairs
 
 HERE = Path()

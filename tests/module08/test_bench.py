@@ -12,7 +12,7 @@ import pytest
 from simqueue.errors import InputError
 from simqueue.module08 import bench
 from simqueue.module08.bench import BENCH_POLICIES, PROMPT_TOKENS, BenchRun, Call, SlotUse, module_lengths, planned
-from simqueue.module08.calibrated import CallTime, call_times, fit_linear, simulated
+from simqueue.module08.calibrated import CallTime, call_times, fitted, simulated
 from simqueue.steptime.linear import LinearStepTime
 
 CALLS: dict[str, Any] = json.loads(
@@ -89,15 +89,15 @@ def test_the_fit_finds_the_cost_that_made_the_times() -> None:
             for c in run.calls
         ]
         runs.append(BenchRun("continuous", size, timed))
-    found = fit_linear(call_times(runs))
+    found = fitted(call_times(runs))
     for name in ("overhead_s", "per_prefill_token_s", "decode_base_s", "per_decode_s"):
         assert getattr(found, name) == pytest.approx(getattr(COST, name), rel=1e-6), name
 
 
 def test_a_fit_needs_both_kinds_of_call() -> None:
     """Decode calls alone do not tell what a prompt costs."""
-    with pytest.raises(InputError, match="prefill calls and decode calls"):
-        fit_linear([CallTime(0, 1, 5, 0.001)])
+    with pytest.raises(InputError, match="with decodes and with prompt tokens"):
+        fitted([CallTime(0, 1, 5, 0.001)])
 
 
 def test_without_torch_one_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,7 @@ def test_steps_shorter_than_the_hardware_allows_are_named(whole_run: Run) -> Non
     """A step faster than the step-time model's smallest one is found."""
     recording, policy, recorder = whole_run
     verify(recording, policy, recorder, shortest_step_s=1.0)
-    with pytest.raises(RunError, match="no step is shorter than the hardware allows: .* differs from 1.01"):
+    with pytest.raises(RunError, match=r"no step is shorter than the hardware allows: .* differs from 1\.01"):
         verify(recording, policy, recorder, shortest_step_s=1.01)
 
 

@@ -11,6 +11,7 @@ import simqueue
 
 
 def scenario(arrivals: dict[str, Any], requests: int, kv_cache: dict[str, Any], prefill: str) -> dict[str, Any]:
+    """Return one policy on an affine step cost, so that the law is exact but for granularity."""
     return {
         "step_time": {"kind": "linear", "overhead_s": 0.02, "per_prefill_token_s": 2e-5, "per_decode_s": 5e-4},
         "kv_cache": kv_cache,

@@ -101,7 +101,7 @@ def test_burstgpt_both_versions(play: Play) -> None:
     assert asked(traffic) == [(0, 472, 18), (113.5, 417, 276)]
     assert [r.session for r in traffic.requests] == ["12", None]
     assert traffic.dropped_rows == 2
-    with pytest.raises(InputError, match=r"line 3: prompt 1087 and output 0 tokens"):
+    with pytest.raises(InputError, match=r":3: prompt 1087 and output 0 tokens"):
         play(head + rows, "burstgpt", zero_token_rows="fail")
 
 
@@ -119,8 +119,8 @@ def test_mooncake_hash_ids_become_shared_tokens(play: Play) -> None:
 @pytest.mark.parametrize(
     ("row", "block", "said"),
     [
-        ((20, "[0,1]"), 512, r"line 1: input_length 20 at block_tokens 512 needs 1 hash_ids, the row has 2"),
-        ((1000, "[0,1]"), 256, r"line 1: input_length 1000 at block_tokens 256 needs 4 hash_ids, the row has 2"),
+        ((20, "[0,1]"), 512, r":1: input_length 20 at block_tokens 512 needs 1 hash_ids, the row has 2"),
+        ((1000, "[0,1]"), 256, r":1: input_length 1000 at block_tokens 256 needs 4 hash_ids, the row has 2"),
         ((20, '["a"]'), 512, r"hash_ids must be a list of whole numbers"),
         ((20, "[-1]"), 512, r"hash_ids must be a list of whole numbers"),
     ],
@@ -202,13 +202,13 @@ def test_jsonl_carries_everything_about_a_request(play: Play) -> None:
     ("text", "said"),
     [
         ("", "the file is empty"),
-        ("[1]\n", "line 1: a JSON object is expected"),
-        (JSONL + "{oops\n", "line 2: not a JSON object"),
-        (JSONL.replace("100", "100.5"), "line 1: prompt_tokens '100.5' is not a whole number"),
-        (JSONL.replace("100", '"100"'), "line 1: prompt_tokens '100' is not a whole number"),
-        (JSONL.replace("100", "true"), "line 1: prompt_tokens 'true' is not a whole number"),
-        (JSONL.replace("100", "-3"), "line 1: prompt_tokens '-3' is not between 0"),
-        (JSONL.replace(":0,", ":NaN,"), "line 1: arrival_s 'NaN' is not a finite number"),
+        ("[1]\n", r":1: a JSON object is expected"),
+        (JSONL + "{oops\n", r":2: not a JSON object"),
+        (JSONL.replace("100", "100.5"), r":1: prompt_tokens '100.5' is not a whole number"),
+        (JSONL.replace("100", '"100"'), r":1: prompt_tokens '100' is not a whole number"),
+        (JSONL.replace("100", "true"), r":1: prompt_tokens 'true' is not a whole number"),
+        (JSONL.replace("100", "-3"), r":1: prompt_tokens '-3' is not between 0"),
+        (JSONL.replace(":0,", ":NaN,"), r":1: arrival_s 'NaN' is not a finite number"),
         (JSONL.replace("arrival_s", "when"), "column 'arrival_s' is missing, columns found: 'when'"),
         (JSONL.replace("}", ',"prompt":[[1,0,5]]}'), "the pieces have 5 tokens, prompt_tokens is 100"),
         (JSONL.replace("}", ',"wanted_s":5}'), "wanted_s 5 is after arrival_s 0"),
@@ -219,7 +219,7 @@ def test_wrong_json_lines_are_refused(text: str, said: str, play: Play) -> None:
     with pytest.raises(InputError) as caught:
         play(text, "jsonl")
     assert said in str(caught.value)
-    assert str(caught.value).startswith("t.txt: ")
+    assert str(caught.value).startswith("t.txt:")
     assert "\n" not in str(caught.value)
 
 
@@ -261,7 +261,7 @@ def test_duplicate_ids_fail_or_are_renamed(play: Play) -> None:
     """An id that comes twice is an error with both lines, or gets a number that nobody else has."""
     head = "request_id,arrival_s,prompt_tokens,output_tokens\n"
     text = head + "a,0,1,1\na,1,1,1\na~2,2,1,1\na,3,1,1\n"
-    with pytest.raises(InputError, match=r"line 3: request_id 'a' is used already in line 2 \(duplicate_ids: rename"):
+    with pytest.raises(InputError, match=r":3: request_id 'a' is used already in line 2 \(duplicate_ids: rename"):
         play(text, "csv")
     renamed = play(text, "csv", duplicate_ids="rename")
     assert [r.request_id for r in renamed.requests] == ["a", "a~3", "a~2", "a~4"]
@@ -291,7 +291,7 @@ def test_streaming_gives_the_same_requests(keys: dict[str, Any], play: Play) -> 
 
 def test_streaming_refuses_what_it_cannot_do(play: Play) -> None:
     """Rows out of order, too few rows and keys that need the whole file are errors before anything runs."""
-    with pytest.raises(InputError, match=r"line 4: this row is earlier than the one before; stream: true"):
+    with pytest.raises(InputError, match=r":4: this row is earlier than the one before; stream: true"):
         play(rows_at([0.0, 5.0, 4.0]), "csv", stream=True)
     with pytest.raises(InputError, match=r"7 requests are asked for, t\.txt has 2 to use"):
         play(rows_at([0.0, 5.0]), "csv", stream=True, num_requests=7)

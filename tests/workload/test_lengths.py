@@ -293,9 +293,9 @@ def test_empirical_values_from_a_file(tmp_path: Path) -> None:
     assert filed.mean() == listed.mean() == 62.5
     assert filed.variance() == listed.variance() == 468.75
     (tmp_path / "bad.csv").write_text("tokens\n100\n0\n")
-    with pytest.raises(InputError, match=r"bad\.csv: line 3: tokens '0' is not between 1 and"):
+    with pytest.raises(InputError, match=r"bad\.csv:3: tokens '0' is not between 1 and"):
         law(distribution="empirical", path="bad.csv").resolved(tmp_path)
-    with pytest.raises(InputError, match=r"none\.csv: there is no such file"):
+    with pytest.raises(InputError, match=r"there is no file \S*none\.csv "):
         law(distribution="empirical", path="none.csv").resolved(tmp_path)
 
 

@@ -89,8 +89,9 @@ def most_arrivals(rate_rps: float, num_requests: int | None, until_s: float | No
     """Return how many arrivals to make at most, having checked that it is a number one can make."""
     if until_s is None and num_requests is not None and num_requests / rate_rps > LONGEST_S:
         raise InputError(
-            f"arrivals.rate_rps: {num_requests} requests at {rate_rps:g} per second would take longer than "
-            f"{LONGEST_S:g} s; give a higher rate"
+            f"{num_requests} requests at {rate_rps:g} per second would take longer than {LONGEST_S:g} s; give a higher "
+            "rate",
+            "rate_rps",
         )
     by_number = math.inf if num_requests is None else num_requests
     by_time = math.inf if until_s is None else rate_rps * until_s
@@ -102,8 +103,9 @@ def refuse_too_many(expected: float) -> None:
     """Raise InputError if `expected` requests are more than can be made."""
     if expected > MOST_REQUESTS:
         raise InputError(
-            f"arrivals: these settings make {expected:.3g} requests, at most {MOST_REQUESTS} are allowed "
-            "(num_requests, or rate_rps times arrivals_for_s)"
+            f"these settings make {expected:.3g} requests, at most {MOST_REQUESTS} are allowed (num_requests, or "
+            "rate_rps times arrivals_for_s)",
+            "process",
         )
 
 

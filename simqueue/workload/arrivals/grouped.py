@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
+from simqueue.errors import inside
 from simqueue.workload.arrivals.base import (
     AT_ONCE,
     RATE_UNIT,
@@ -53,7 +54,8 @@ class BatchArrivals(ArrivalProcess):
 
     def resolved(self, base_dir: Path) -> Self:
         """Return the process with the law of its group sizes read in."""
-        return self.model_copy(update={"batch_size": self.batch_size.resolved(base_dir)})
+        with inside("batch_size"):
+            return self.model_copy(update={"batch_size": self.batch_size.resolved(base_dir)})
 
     def times(
         self, rng: np.random.Generator, *, num_requests: int | None = None, until_s: float | None = None

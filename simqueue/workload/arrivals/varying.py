@@ -15,7 +15,7 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, PrivateAttr, model_validator
 
-from simqueue.errors import InputError
+from simqueue.errors import InputError, naming
 from simqueue.settings import Settings, nearest
 from simqueue.workload.arrivals.base import (
     AT_ONCE,
@@ -93,8 +93,9 @@ class VaryingProcess(ArrivalProcess):
         if until_s is None or until_s > self.ends_s:
             asked = f"{num_requests} requests are" if until_s is None else f"arrivals for {until_s:g} s are"
             raise InputError(
-                f"arrivals: {asked} asked for, the rate curve ends after {self.ends_s:g} s with {len(times)} requests; "
-                "give less, or repeat: true"
+                f"{asked} asked for, the rate curve ends after {self.ends_s:g} s with {len(times)} requests; "
+                "give less, or repeat: true",
+                "process",
             )
         return times
 
@@ -233,7 +234,8 @@ class CurveArrivals(TabulatedProcess):
             If the file is not such a table, has no such category, or has nothing in the window.
         """
         file, label = (CURVES, "servegen curves") if self.path is None else (base_dir / self.path, self.path)
-        starts_s, rates = _read_curve(file, label, self.category)
+        with naming("path"):
+            starts_s, rates = _read_curve(file, label, self.category)
         chosen = self.model_copy()
         chosen._read = self._cut(starts_s, rates, label)
         return chosen
@@ -245,14 +247,15 @@ class CurveArrivals(TabulatedProcess):
         end_s = ends_s[-1] if self.end_s is None else self.end_s
         if self.start_s < starts_s[0] or end_s > ends_s[-1] or self.start_s >= end_s:
             raise InputError(
-                f"arrivals: start_s {self.start_s:g} to end_s {end_s:g} is not inside the curve '{self.category}' of "
-                f"{label}, which reaches from {starts_s[0]:g} to {ends_s[-1]:g} s"
+                f"start_s {self.start_s:g} to end_s {end_s:g} is not inside the curve '{self.category}' of {label}, "
+                f"which reaches from {starts_s[0]:g} to {ends_s[-1]:g} s",
+                "end_s" if self.start_s >= starts_s[0] and self.end_s is not None else "start_s",
             )
         used = (ends_s > self.start_s) & (starts_s < end_s)
         ends_s, rates = np.minimum(ends_s[used], end_s) - self.start_s, rates[used]
         mean = float(np.diff(ends_s, prepend=0.0) @ rates / ends_s[-1])
         if mean == 0:
-            raise InputError(f"arrivals: the curve '{self.category}' of {label} is 0 all over the part that is used")
+            raise InputError(f"the curve '{self.category}' of {label} is 0 all over the part that is used", "category")
         return ends_s, rates if self.rate_rps is None else rates * (self.rate_rps / mean)
 
     def _table(self) -> tuple[Floats, Floats]:
@@ -275,10 +278,11 @@ def _read_curve(file: Path, label: str, category: str) -> tuple[Floats, Floats]:
     table = read_table(file, label)
     names = table.text("category")
     if category not in names:
-        raise InputError(f"{label}: category '{category}': {_no_category(category, list(dict.fromkeys(names)))}")
+        raise InputError(f"{label}: {_no_category(category, list(dict.fromkeys(names)))}", "category")
     mine = np.array([name == category for name in names])
     starts_s = table.floats("window_start_s", least=0)[mine]
     rates = table.floats("total_rate_rps", least=0)[mine]
     if len(starts_s) < 2 or not (np.diff(starts_s) > 0).all():
-        raise InputError(f"{label}: category '{category}' needs two or more windows in order of window_start_s")
+        text = f"{label}: category '{category}' needs two or more windows in order of window_start_s"
+        raise InputError(text, "category")
     return starts_s, rates

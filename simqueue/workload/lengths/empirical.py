@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from simqueue.errors import InputError
+from simqueue.errors import InputError, naming
 from simqueue.workload.lengths.base import Floats
 from simqueue.workload.lengths.table import TableLaw
 from simqueue.workload.limits import MOST_TOKENS
@@ -63,7 +63,8 @@ class EmpiricalLength(TableLaw):
         """
         if self.path is None:
             return self
-        table = read_table(base_dir / self.path, self.path)
+        with naming("path"):
+            table = read_table(base_dir / self.path, self.path)
         values = table.integers("tokens", least=1, most=MOST_TOKENS)
         weights = table.floats("weight", least=0) if "weight" in table.columns else np.ones(len(values))
         if not 0 < float(weights.sum()) < np.inf:

@@ -8,6 +8,7 @@ from typing import Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from simqueue.errors import inside
 from simqueue.settings import Settings
 from simqueue.workload.lengths.base import Floats, LengthLaw, Tokens
 from simqueue.workload.lengths.choice import PlainLengthSettings
@@ -65,5 +66,8 @@ class MixtureLength(LengthLaw):
 
     def resolved(self, base_dir: Path) -> MixtureLength:
         """Return the law with the files of its parts read in."""
-        parts = tuple(part.model_copy(update={"law": part.law.resolved(base_dir)}) for part in self.components)
-        return self.model_copy(update={"components": parts})
+        parts = []
+        for number, part in enumerate(self.components):
+            with inside(f"components.{number}.law"):
+                parts.append(part.model_copy(update={"law": part.law.resolved(base_dir)}))
+        return self.model_copy(update={"components": tuple(parts)})

@@ -55,7 +55,7 @@ class TraceRows:
 
     def wrong(self, row: int, message: str) -> InputError:
         """Return the error about one row, naming file and line."""
-        return InputError(f"{self.label}: line {self.lines[row]}: {message}")
+        return InputError(f"{self.label}:{self.lines[row]}: {message}")
 
 
 @dataclass(frozen=True, slots=True)

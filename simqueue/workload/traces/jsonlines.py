@@ -99,7 +99,7 @@ def _objects(path: Path, label: str, asked: str) -> Iterator[tuple[int, dict[str
         except ValueError as error:
             guess = guess_format([cell.strip() for cell in line.split(",")], asked)
             hint = f": this looks like {guess}" if guess else f" ({error})"
-            raise InputError(f"{label}: line {number}: not a JSON object{hint}") from None
+            raise InputError(f"{label}:{number}: not a JSON object{hint}") from None
         if not isinstance(found, dict):
-            raise InputError(f"{label}: line {number}: a JSON object is expected, this is {_shown(found)}")
+            raise InputError(f"{label}:{number}: a JSON object is expected, this is {_shown(found)}")
         yield number, found

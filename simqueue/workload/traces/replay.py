@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simqueue.errors import InputError
+from simqueue.errors import InputError, naming
 from simqueue.request import Request
 from simqueue.workload.limits import LONGEST_S, MOST_REQUESTS
 from simqueue.workload.traces.base import MOMENTS, TraceRows
@@ -58,7 +58,8 @@ def read_chunks(settings: TraceSettings, base_dir: Path, at_once: int | None = N
     """
     path, label = (None, settings.name) if settings.name is not None else (settings.path, settings.path)
     file = packaged_trace(str(label)).path if path is None else base_dir / path
-    return READERS[settings.reader_name()].chunks(file, str(label), settings.read_options, at_once)
+    with naming("trace.path"):
+        yield from READERS[settings.reader_name()].chunks(file, str(label), settings.read_options, at_once)
 
 
 def replay(settings: TraceSettings, base_dir: Path, luck: Luck, num_requests: int | None = None) -> Replay:
@@ -153,15 +154,16 @@ def _number(rows: TraceRows, whole: _Rows, settings: TraceSettings, num_requests
     """Return how many requests there will be, refusing to give fewer than asked."""
     there = len(whole) * settings.repeat
     if there > MOST_REQUESTS:
-        raise InputError(f"trace.repeat: {there:.3g} requests are more than the {MOST_REQUESTS} that are allowed")
+        raise InputError(f"{there:.3g} requests are more than the {MOST_REQUESTS} that are allowed", "trace.repeat")
     asked = {"trace.limit": settings.limit, "num_requests": num_requests}
     for key, number in asked.items():
         if number is not None and number > there:
             left = "" if len(whole) == len(rows) else f", of which {len(whole)} are left to use"
             times = f" (repeat {settings.repeat} makes {there})" if settings.repeat > 1 else ""
-            raise InputError(f"{key}: {number} requests are asked for, {rows.label} has {len(rows)} rows{left}{times}")
+            text = f"{number} requests are asked for, {rows.label} has {len(rows)} rows{left}{times}"
+            raise InputError(text, key)
     if settings.limit is not None and num_requests is not None and num_requests > settings.limit:
-        raise InputError(f"num_requests: {num_requests} requests are asked for, trace.limit allows {settings.limit}")
+        raise InputError(f"{num_requests} requests are asked for, trace.limit allows {settings.limit}", "num_requests")
     return min([number for number in asked.values() if number is not None], default=there)
 
 
@@ -203,8 +205,9 @@ def arrivals_s(rows: TraceRows, kept: _Rows, first: Any, settings: TraceSettings
         arrival_s = np.asarray(file_s / settings.rate_scale)
     if len(arrival_s) and arrival_s[-1] > LONGEST_S:
         raise InputError(
-            f"trace.rate_scale: {settings.rate_scale:g} puts the last arrival of {rows.label} at "
-            f"{arrival_s[-1]:g} s, at most {LONGEST_S:g} s is allowed"
+            f"{settings.rate_scale:g} puts the last arrival of {rows.label} at {arrival_s[-1]:g} s, at most "
+            f"{LONGEST_S:g} s is allowed",
+            "trace.rate_scale",
         )
     return arrival_s
 
@@ -239,7 +242,8 @@ def _repeated(once: list[Request], rows: TraceRows, kept: _Rows, settings: Trace
         return []
     file_s = float((rows.time[kept[-1]] - rows.time[kept[0]]) / rows.ticks_per_s) / settings.rate_scale
     if file_s <= 0:
-        raise InputError(f"trace.repeat: all rows of {rows.label} that are played have one time, so no pass follows it")
+        text = f"all rows of {rows.label} that are played have one time, so no pass follows it"
+        raise InputError(text, "trace.repeat")
     pass_s = file_s * len(once) / (len(once) - 1)
     streams = 1 + max((stream for request in once for stream in _streams(request)), default=-1)
     requests = list(once)

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from simqueue.errors import InputError
+from simqueue.errors import FileError, InputError
 from simqueue.workload.limits import MOST_TOKENS
 from simqueue.workload.traces.formats import guess_format
 
@@ -76,7 +76,7 @@ class Cells(ABC):
 
     def wrong(self, row: int, name: str, value: str, allowed: str) -> InputError:
         """Return the error for one cell: file, line, column, value and what is allowed."""
-        return InputError(f"{self.label}: line {self.lines[row]}: {name} '{value}' is not {allowed}")
+        return InputError(f"{self.label}:{self.lines[row]}: {name} '{value}' is not {allowed}")
 
     def integers(
         self, name: str, *, least: int = 0, most: int = MOST_TOKENS, empty: int | None = None
@@ -199,7 +199,7 @@ def read_tables(path: Path, label: str, asked: str | None = None, at_once: int |
         some = True
         for line, row in chunk:
             if len(row) != len(header):
-                raise InputError(f"{label}: line {line}: {len(row)} cells, the header has {len(header)}")
+                raise InputError(f"{label}:{line}: {len(row)} cells, the header has {len(header)}")
         columns = zip(*(row for _, row in chunk), strict=True)
         stripped = (tuple(map(str.strip, column)) for column in columns)
         yield Table(label, dict(zip(header, stripped, strict=True)), [line for line, _ in chunk], asked)
@@ -208,7 +208,13 @@ def read_tables(path: Path, label: str, asked: str | None = None, at_once: int |
 
 
 def text_lines(path: Path, label: str) -> Iterator[str]:
-    """Yield the lines of a text file with their ends, without a byte order mark."""
+    """Yield the lines of a text file with their ends, without a byte order mark.
+
+    Raises
+    ------
+    FileError
+        If there is no such file, or it is no text.
+    """
     number = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -216,11 +222,12 @@ def text_lines(path: Path, label: str) -> Iterator[str]:
                 number += 1
                 yield line
     except FileNotFoundError:
-        raise InputError(f"{label}: there is no such file (paths are relative to the scenario file)") from None
+        raise FileError(f"there is no file {path} (relative paths start at the scenario's folder)") from None
     except OSError as error:
-        raise InputError(f"{label}: cannot be read: {error.strerror}") from None
+        raise FileError(f"{label} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{label}: is not UTF-8 text (after line {number})") from None
+        where = f" (after line {number})" if number else ""
+        raise FileError(f"{label} is no text file in UTF-8{where}") from None
 
 
 def _numbered(reader: Iterator[list[str]], label: str) -> Iterator[tuple[int, list[str]]]:
@@ -230,16 +237,16 @@ def _numbered(reader: Iterator[list[str]], label: str) -> Iterator[tuple[int, li
             if row:
                 yield reader.line_num, row  # type: ignore[attr-defined] # csv readers count lines
     except csv.Error as error:
-        raise InputError(f"{label}: line {reader.line_num}: not CSV ({error})") from None  # type: ignore[attr-defined] # same
+        raise InputError(f"{label}:{reader.line_num}: not CSV ({error})") from None  # type: ignore[attr-defined] # same
 
 
 def _check_header(header: Sequence[str], label: str, line: int, asked: str | None) -> None:
     if header[0].startswith(("{", "[")):
         guess = guess_format(header, asked)
-        raise InputError(f"{label}: line {line}: this looks like {guess}, not like CSV with a header line")
+        raise InputError(f"{label}:{line}: this looks like {guess}, not like CSV with a header line")
     repeated = [name for i, name in enumerate(header) if name in header[:i]]
     if repeated:
-        raise InputError(f"{label}: line {line}: column '{repeated[0]}' appears twice in the header")
+        raise InputError(f"{label}:{line}: column '{repeated[0]}' appears twice in the header")
 
 
 def _plain(text: str) -> str:

@@ -1,0 +1,95 @@
+"""Rows in aligned columns: every name on one line, and as many columns as a terminal holds."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+Row = dict[str, Any]
+
+_GAP = "  "
+_TEXT_FROM = 30
+"""Characters from which on a cell is text that reads better on a line of its own."""
+_INDENT = "    "
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal on stdout; None where the output goes to a file or a program."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def listed(rows: Sequence[Row], width: int | None, essential: Sequence[str] = ()) -> list[str]:
+    """Return the lines of a table.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        All with the same keys, the first of which is the name.
+    width : int or None
+        Columns of the terminal: texts stand below their row, and of the other columns there are as many as fit. None:
+        one line a row with everything in it, however wide, texts last.
+    essential : sequence of str
+        The keys to show where there is no room for all, the most important first.
+    """
+    first, *others = list(rows[0])
+    texts = [key for key in others if any(len(cell(row[key])) >= _TEXT_FROM for row in rows)]
+    short = [first, *(key for key in others if key not in texts)]
+    if width is None:
+        return _aligned(rows, [*short, *texts])
+    if _wide(rows, short) > width and essential:
+        short = [first, *(key for key in essential if key in short)]
+    while len(short) > 1 and _wide(rows, short) > width:
+        short.pop()
+    head, *lines = _aligned(rows, short)
+    shown = [head]
+    for row, line in zip(rows, lines, strict=True):
+        below = (f"{_titled(key, texts)}{cell(row[key])}" for key in texts if row[key])
+        shown += [line, *(part for text in below for part in _folded(text, width))]
+    return shown
+
+
+def cell(value: Any) -> str:
+    """Return a value as lists show it."""
+    if value is None:
+        return "-"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+def _titled(key: str, texts: Sequence[str]) -> str:
+    """Return what goes before a text; a single one explains itself."""
+    return f"{_title(key)}: " if len(texts) > 1 else ""
+
+
+def _folded(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(width, 40), initial_indent=_INDENT, subsequent_indent=_INDENT)
+
+
+def _title(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _widths(rows: Sequence[Row], keys: Sequence[str]) -> list[int]:
+    return [max(len(_title(key)), *(len(cell(row[key])) for row in rows)) for key in keys]
+
+
+def _wide(rows: Sequence[Row], keys: Sequence[str]) -> int:
+    return sum(_widths(rows, keys)) + len(_GAP) * (len(keys) - 1)
+
+
+def _aligned(rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
+    """Return a head and one line a row; columns of numbers are flush right."""
+    widths = _widths(rows, keys)
+    right = [all(isinstance(row[key], int | float | None) for row in rows) for key in keys]
+    lines = [[_title(key) for key in keys], *([cell(row[key]) for key in keys] for row in rows)]
+    return [
+        _GAP.join(
+            text.rjust(width) if flush_right else text.ljust(width)
+            for text, width, flush_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    ]

@@ -1,0 +1,68 @@
+"""The claims' own figures against the reference, the judging of intervals, and the bench's command."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simqueue.cli import run_command
+from simqueue.module08.claims import _all, _within
+from simqueue.module08.recorded import read
+from simqueue.module08.traffic import CLOCKS, RUNS, own_figures
+
+NAMES = {
+    "arrivals in ms": "arrivals_in_milliseconds",
+    "as written (s read as ms)": "arrival_seconds_read_as_milliseconds",
+}
+
+
+def test_the_own_programs_figures_are_those_of_the_reference(reference: dict[str, Any]) -> None:
+    """Every metric that the report gives as the module's own is in the reference, for both clocks."""
+    found = own_figures()
+    assert set(found) == set(CLOCKS) == set(NAMES)
+    for clock, runs in found.items():
+        assert set(runs) == set(RUNS)
+        for name, metrics in runs.items():
+            assert metrics == pytest.approx(reference[NAMES[clock]][name]["metrics"], rel=1e-9), (clock, name)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [((0.5, 0.1), "yes"), ((0.95, 0.1), "unclear"), ((1.2, 0.1), "no"), ((0.5, None), "yes"), (None, "unclear")],
+)
+def test_an_interval_on_both_sides_decides_nothing(found: Any, said: str) -> None:
+    """Below 1 is shown, refuted, or left open by mean and half-width."""
+    assert _within(found, 0, 1) == said
+    assert _within(None if found is None else (found[0] + 1, found[1]), 1, math.inf) == {
+        "yes": "yes", "unclear": "yes" if found else "unclear", "no": "yes",
+    }[said]  # fmt: skip
+
+
+def test_one_no_outweighs_all() -> None:
+    """A claim of several parts falls with one, and is open while one is."""
+    assert _all("yes", "unclear", "no") == "no"
+    assert _all("yes", "unclear") == "unclear"
+    assert _all("yes", "yes") == "yes"
+
+
+def test_the_command_measures_prints_and_writes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In torch, with four short answers on two slots: the table, the figures, the measurements and the steps."""
+    module = sys.modules["simqueue.module08.bench"]  # the package's attribute of that name is the function
+    monkeypatch.setattr(module, "module_lengths", lambda: [3, 5, 4, 2])
+    assert run_command(["module08", "bench", "--batch-size", "2", "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    rows = [line.split() for line in said.splitlines() if line.split()[:1] in (["pad_to_max"], ["continuous"])]
+    assert [row[:4] for row in rows] == [["pad_to_max", "2", "14", "11"], ["continuous", "2", "14", "10"]]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "bench.json", "slots-2.png", "slots-2.svg", "steps.csv",
+    ]  # fmt: skip
+    first = read(tmp_path / "bench.json").runs[0]
+    assert (first.policy, first.generated, first.calls) == ("pad_to_max", 14, 11)
+    assert json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["machine"].startswith("torch ")
