@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from simqueue.errors import InputError, RunError, SimqueueError
     from simqueue.experiment import run
     from simqueue.scenario import Scenario
     from simqueue.scenario import load as load_scenario
 
     __version__: str
 
-__all__ = ["Scenario", "__version__", "load_scenario", "run"]
+__all__ = ["InputError", "RunError", "Scenario", "SimqueueError", "__version__", "load_scenario", "run"]
 
 
 def __getattr__(name: str) -> Any:
@@ -33,6 +34,10 @@ def __getattr__(name: str) -> Any:
         from simqueue.scenario import load
 
         return load
+    if name in ("InputError", "RunError", "SimqueueError"):
+        from simqueue import errors
+
+        return getattr(errors, name)
     if name == "__version__":
         return _installed_version()
     raise AttributeError(f"module 'simqueue' has no attribute '{name}'")

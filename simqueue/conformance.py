@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from simqueue.errors import InputError, SimqueueError
+from simqueue.errors import InputError, SimqueueError, exit_code
 from simqueue.experiment.build import build
 from simqueue.scenario import effective, from_mapping
 from simqueue.simulation import Recording, RunOptions, Simulation
@@ -252,4 +252,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+INTERRUPTED = 130
+"""The exit code of a command that was interrupted, as shells have it."""
 
 
 class SimqueueError(Exception):
@@ -67,3 +72,19 @@ def about(key: str) -> Iterator[None]:
         if error.key:
             raise
         raise InputError(error.text.removeprefix(f"{key}: "), key) from None
+
+
+def exit_code(command: Callable[[], int]) -> int:
+    """Return the exit code of a command that prints: a reader that went away and Ctrl-C end it without a traceback."""
+    try:
+        code = command()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        sys.stderr.write("error: interrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader, `head` for example, wants no more
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # or the interpreter would try to write the rest at its end
+        os.close(nowhere)
+        return 0
+    return code

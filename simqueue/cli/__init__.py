@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import NoReturn, cast
 
+from simqueue.errors import INTERRUPTED, InputError, SimqueueError, exit_code
 
 __all__ = ["main"]
 
-DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, BAD_INPUT = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -21,37 +21,23 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def run_command(arguments: list[str]) -> int:
-    """Run a command and return its exit code; whatever goes wrong becomes one line on stderr.
+    """Run a command and return its exit code; whatever goes wrong becomes one line on stderr."""
+    return exit_code(lambda: _outcome(arguments))
 
-    A reader that goes away, as `head` does, wants no more: that ends the command quietly.
-    """
+
+def _outcome(arguments: list[str]) -> int:
     try:
-        code = _invoke(arguments)
-        sys.stdout.flush()
-        return code
-    except KeyboardInterrupt:  # also while modules are being loaded
-        _complain("interrupted")
-        return INTERRUPTED
+        return _invoke(arguments)
     except BrokenPipeError:
-        _discard_output()
-        return DONE
+        raise
     except Exception as error:
         if "--debug" in arguments:
             traceback.print_exception(error)
         return _report(error)
 
 
-def _discard_output() -> None:
-    """Let what is still to be written to stdout go nowhere, so that the interpreter does not try at its end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
-
-
 def _report(error: Exception) -> int:
     """Print an error for people and return the exit code it stands for."""
-    from simqueue.errors import InputError, SimqueueError
-
     if isinstance(error, SimqueueError):
         _complain(str(error))
         return BAD_INPUT if isinstance(error, InputError) else FAILED

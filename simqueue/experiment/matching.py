@@ -184,13 +184,15 @@ def _shared(case: _Case, output: float) -> Prediction:
         )
     if not isinstance(step, LinearStepTime):
         return Prediction("", {}, "not linear")
-    found = shared_decoding(case.rate, output, step.overhead_s + step.decode_base_s, step.per_decode_s)
+    # the first token comes with the free prefill, so output - 1 tokens share the server
+    found = shared_decoding(case.rate, output - 1, step.overhead_s + step.decode_base_s, step.per_decode_s)
     if case.slots < found.mean_batch + 8 * math.sqrt(found.variance_batch):
         return Prediction("", {}, "the slots may limit, which no exact theory covers for linear steps")
     values = {
-        "mean_itl_ms": 1000 * found.itl_s,
+        # sojourns are proportional to lengths, so the mean over requests is that over tokens; ITL is of the whole run
+        "mean_tpot_ms": 1000 * found.itl_s,
         "mean_ttft_ms": 1000 * found.ttft_s,
-        "mean_e2el_ms": 1000 * found.e2el_s,
+        "mean_e2el_ms": 1000 * (found.ttft_s + (output - 1) * found.itl_s),
     }
     return Prediction("generalised processor sharing", values)
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from simqueue.errors import SimqueueError
+from simqueue.errors import SimqueueError, exit_code
 
 
 def main() -> int:
@@ -47,4 +47,4 @@ def _fit(data: Path, folder: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code(main))

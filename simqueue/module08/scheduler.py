@@ -6,8 +6,10 @@ recorder as every scenario, with the module's linear step cost; nothing is simul
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Literal
 
 from simqueue.errors import InputError
@@ -77,7 +79,8 @@ def simulate(
     max_num_seqs : int
         Requests that run at one time; in a wave, for static.
     max_num_batched_tokens : int
-        Token budget of a step; static has none.
+        Token budget of a step; static has none. It may be smaller than `max_num_seqs`: then no more requests run than
+        it has tokens.
     chunk : int
         Most prompt tokens one request gets in a step; chunked only.
 
@@ -91,10 +94,10 @@ def simulate(
     Raises
     ------
     InputError
-        If there is no such policy.
-    ValueError
-        If a setting is out of range.
+        If there is no such policy, a setting is below 1, or a request has an impossible arrival or length.
     """
+    _check_settings(max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens, chunk=chunk)
+    _check_requests(requests)
     chosen = _policy(policy, _ample_blocks(requests), max_num_seqs, max_num_batched_tokens, chunk)
     by_arrival = sorted(requests, key=lambda req: req.arrival)
     asked = [
@@ -108,6 +111,26 @@ def simulate(
     return list(requests), recording.end_s * MS_PER_S
 
 
+def _check_settings(**settings: int) -> None:
+    for name, value in settings.items():
+        if not _is_count(value):
+            raise InputError(f"{name} = {value!r}: must be a whole number of at least 1")
+
+
+def _check_requests(requests: Sequence[Req]) -> None:
+    for index, req in enumerate(requests):
+        where = f"requests[{index}] (rid {req.rid})"
+        if not isinstance(req.arrival, Real) or not 0 <= req.arrival < math.inf:
+            raise InputError(f"{where}: arrival = {req.arrival!r}: must be a finite number of ms, at least 0")
+        for name, tokens in (("prompt_len", req.prompt_len), ("out_len", req.out_len)):
+            if not _is_count(tokens):
+                raise InputError(f"{where}: {name} = {tokens!r}: must be a whole number of at least 1")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
 def _ample_blocks(requests: Sequence[Req]) -> int:
     """Blocks that hold everybody at once, even padded to the longest prompt and output."""
     if not requests:
@@ -118,15 +141,15 @@ def _ample_blocks(requests: Sequence[Req]) -> int:
 
 def _policy(name: PolicyName, blocks: int, max_num_seqs: int, max_num_batched_tokens: int, chunk: int) -> Policy:
     kv, door = PagedKVCache(blocks, BLOCK_SIZE), Door()
+    # Who runs or is being read in takes a token of the budget each, in order, so seats beyond the budget get nothing.
+    seats, budget = int(min(max_num_seqs, max_num_batched_tokens)), int(max_num_batched_tokens)
     if name == "static":
-        return Static(StaticSettings(max_num_seqs=max_num_seqs, emit="wave_end"), kv, door)
+        return Static(StaticSettings(max_num_seqs=int(max_num_seqs), emit="wave_end"), kv, door)
     if name == "continuous":
-        mixed = ContinuousSettings(max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens)
+        mixed = ContinuousSettings(max_num_seqs=seats, max_num_batched_tokens=budget)
         return Continuous(mixed, kv, door)
     if name == "chunked":
-        cut = ChunkedSettings(
-            max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens, chunk_tokens=chunk
-        )
+        cut = ChunkedSettings(max_num_seqs=seats, max_num_batched_tokens=budget, chunk_tokens=int(chunk))
         return Chunked(cut, kv, door)
     guess = nearest(name, list(POLICIES))
     hint = f"did you mean '{guess}'? " if guess else ""

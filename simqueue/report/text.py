@@ -93,6 +93,7 @@ _SECTIONS: Final[tuple[tuple[tuple[str, str, Format], ...], ...]] = (
     ),
 )
 
+_LOAD: Final = ("load", "binding", "overloaded")
 
 _PERCENTILES: Final = tuple(
     column for section in _SECTIONS for _, column, _ in section if column.startswith(("median_", "p95_", "p99_"))
@@ -169,8 +170,9 @@ def _too_small(row: Row) -> str | None:
 
 
 def _cell(row: Row, column: str, shown: Format) -> str:
-    if column == "binding" and row["load"] is None:
-        return UNDEFINED  # what would limit it is of no use without knowing how near that is
+    # what would limit a policy is of no use without a load, and a policy that served nobody has none to judge
+    if (column == "binding" and row["load"] is None) or (column in _LOAD and not row["completed"]):
+        return UNDEFINED
     low, high = row.get(f"ci_low_{column}"), row.get(f"ci_high_{column}")
     if not (isinstance(low, int | float) and isinstance(high, int | float)):
         return shown(row[column])

@@ -175,7 +175,9 @@ class Result:
         count = sum(int(mask.sum()) for mask in refused)
         if not count:
             return None
-        first = next(requests["reject_reason"][mask][0] for requests, mask in zip(runs, refused, strict=True) if mask.any())
+        first = next(
+            requests["reject_reason"][mask][0] for requests, mask in zip(runs, refused, strict=True) if mask.any()
+        )
         total = sum(len(mask) for mask in refused)
         return f"{count} of {total} requests rejected" + (f", the first: {first}" if first else "")
 

@@ -50,7 +50,11 @@ class PrecisionSettings(Settings):
 
 
 class Scenario(Settings):
-    """One experiment: the same traffic through one or several policies."""
+    """One experiment: the same traffic through one or several policies.
+
+    `load` and `from_mapping` in `simqueue.scenario` make one and report mistakes as `InputError`, a line each, with
+    place and nearest name. The class itself raises pydantic's ValidationError, as all models of pydantic do.
+    """
 
     name: str = Field(
         "scenario",

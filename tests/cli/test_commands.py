@@ -185,6 +185,7 @@ def test_list(capsys: Capture, what: str, words: list[str]) -> None:
         (["run", "x.yaml", "--seed", "five"], "--seed"),
         (["run", "no-such-file.yaml"], "no-such-file.yaml: there is no such file"),
         (["run", "module08", "--set", "seed"], "--set seed: write it as KEY=VALUE"),
+        (["run", "module08", "--json", "--json-summary"], "--json and --json-summary: give one of the two"),
     ],
 )
 def test_usage_errors(capsys: Capture, arguments: list[str], words: str) -> None:
@@ -262,3 +263,62 @@ def test_closed_pipe_is_no_traceback(toy: WriteToy) -> None:
     shell = f"{sys.executable} -m simqueue run {toy()} --json | {sys.executable} -c pass"
     done = subprocess.run(shell, shell=True, check=False, capture_output=True, encoding="utf-8")  # noqa: S602 - a pipe needs a shell
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("module", ["simqueue.conformance --help", "simqueue list models", "simqueue.fidelity --help"])
+def test_no_command_minds_a_closed_pipe(module: str) -> None:
+    """Whatever is printed, a reader that goes away is not answered with a traceback."""
+    shell = f"{sys.executable} -m {module} | {sys.executable} -c pass"
+    done = subprocess.run(shell, shell=True, check=False, capture_output=True, encoding="utf-8")  # noqa: S602 - a pipe needs a shell
+    assert done.stderr == ""
+
+
+def test_interrupted_while_loading() -> None:
+    """Ctrl-C while modules are still being loaded is one line and exit code 130, too."""
+    code = (
+        "import builtins, sys; real = builtins.__import__\n"
+        "def slow(name, *rest, **more):\n"
+        "    if name == 'typer': raise KeyboardInterrupt\n"
+        "    return real(name, *rest, **more)\n"
+        "builtins.__import__ = slow\n"
+        "from simqueue.cli import main; main(['list', 'gpus'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, encoding="utf-8")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            "path: rows.csv}\n  num_requests: 3",
+            ":7: workload.num_requests = 3: 3 requests are asked for, rows.csv has 2 r",
+        ),
+        ("path: gone.csv}", ":6: workload.trace.path = 'gone.csv': there is no file "),
+        ("path: rows.csv, columns: {prompt_tokens: who}}", "rows.csv: column 'who' is missing, columns found: 'arr"),
+    ],
+)
+def test_validate_reads_the_trace(toy: WriteToy, capsys: Capture, change: str, words: str) -> None:
+    """What a run would find wrong with the trace is found by validate, in the same words."""
+    file = toy()
+    kept, _, _ = file.read_text().partition("  arrivals")
+    policies = "policies:\n  vllm: {scheduler: chunked}\n"
+    file.write_text(f"{kept}  trace: {{format: csv, {change}\n{policies}")
+    (file.parent / "rows.csv").write_text("arrival_s,prompt_tokens,output_tokens\n0,10,5\n1,10,5\n")
+    (line,) = _refused(capsys, "validate", str(file))
+    assert words in line
+    assert _refused(capsys, "run", str(file), "--no-figures", "--quiet") == [line]
+
+
+def test_rejections_are_explained(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:
+    """A pool too small for every request is told above the table, with the count and the numbers of the first."""
+    file = toy(("blocks: 49", "blocks: 2"), ("num_requests: 10", "num_requests: 40"))
+    assert run_command(["run", str(file), "--no-figures", "--quiet", "--out", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert re.search(
+        r"^warning: vllm: 40 of 40 requests rejected, the first: prompt \d+ \+ output 10 needs \d blocks, the pool has 2$",
+        out,
+        re.MULTILINE,
+    )
+    assert "so low a load" not in out
+    assert "overloaded, " not in out

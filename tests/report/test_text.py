@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from simqueue.report.text import comparison_table
+from simqueue.report.text import comparison_table, notes
 from simqueue.results.result import Result
+from simqueue.results.steadiness import OfferedLoad
 
 
 def rendered(result: Result, width: int = 100) -> list[str]:
@@ -47,12 +48,41 @@ def test_undefined_is_a_dash(result_of: Any) -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 3, 5, 6, 12])
 def test_any_number_of_policies_fits_100_columns(result_of: Any, n: int) -> None:
-    """Long names are folded and more than five policies go below, but no line is wider and no number is cut."""
+    """Long names stay whole and what does not fit beside them goes below, but no line is wider and no number is cut."""
     policies = {f"{i}-a-policy-of-a-rather-long-name": [123456.789 * (i + 1)] for i in range(n)}
     lines = rendered(result_of(policies))
     assert max(map(len, lines), default=0) <= 100
+    assert [word for line in lines for word in line.split() if word in policies] == list(policies)
     shown = [cell for block in cells(lines, "TTFT p99") for cell in block]
     assert shown == [f"{123456.789 * (i + 1):,.0f}" for i in range(n)]
+
+
+def test_names_stay_whole_on_a_narrow_terminal(result_of: Any) -> None:
+    """Where 80 columns hold two policies of three, the third stands below; no name is broken."""
+    policies = {f"vllm-0.33.0-with-flag-{i}": [1.0] for i in range(3)}
+    screen = StringIO()
+    Console(file=screen, width=80, color_system=None).print(comparison_table(result_of(policies), 80))
+    lines = screen.getvalue().splitlines()
+    assert [line.split() for line in lines if "vllm" in line] == [list(policies)[:2], list(policies)[2:]]
+
+
+def test_a_limit_is_told_only_with_a_load(result_of: Any) -> None:
+    """What limits the capacity is shown beside a load, and neither where nobody was served."""
+    for load, limit in ((0.5, "kv"), (None, "-")):
+        result = result_of({"p": [5.0]}, offered={"p": OfferedLoad(load, "kv")})
+        assert cells(rendered(result), "limited by") == [[limit]]
+    refused = result_of({"p": [5.0]}, status="rejected", offered={"p": OfferedLoad(20.0, "kv")})
+    assert [cells(rendered(refused), label) for label in ("load", "limited by", "overloaded")] == [[["-"]]] * 3
+
+
+def test_too_few_values_are_one_line_a_run(result_of: Any) -> None:
+    """One line names the policies, the percentiles and how many values they rest on, with what they take."""
+    few, many = [1.0] * 10, [1.0] * 100
+    (line,) = notes(result_of({"few": few, "many": many, "one": [1.0]}))
+    assert line == (
+        "n too small (p50 takes 2 values, p95 20, p99 100): few p95, p99 (n = 10); one p50, p95, p99 (n = 1)"
+    )
+    assert notes(result_of({"many": many})) == []
 
 
 def test_three_policies_fit_a_pipe_of_80_columns(result_of: Any) -> None:

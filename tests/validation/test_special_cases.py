@@ -81,7 +81,9 @@ def linear(a: float, b: float, c: float) -> dict[str, Any]:
 def test_the_cases_of_verify(name: str) -> None:
     """Every built-in case of `simqueue verify` agrees with its theory in every metric."""
     scenario = dict(CASES[name])
-    scenario["workload"] = {**scenario["workload"], "num_requests": scenario["workload"]["num_requests"] // 4}
+    requests = scenario["workload"]["num_requests"]
+    # long requests take long to come into balance; the others do with a quarter of what `simqueue verify` plays
+    scenario["workload"] = {**scenario["workload"], "num_requests": requests if requests < 5000 else requests // 4}
     predicted = predict(from_mapping(scenario), next(iter(scenario["policies"])))
     assert predicted.values
     result = played(scenario)
@@ -200,7 +202,7 @@ def test_the_law_of_outputs_does_not_matter_without_limits(output: dict[str, Any
         "warmup_s": 60.0,
     }
     result, theory = played(scenario), shared_decoding(2, 200, 0.02, 0.001)
-    assert abs(z(column(result, "mean_itl_ms"), 1000 * theory.itl_s)) < 4
+    assert abs(z(column(result, "mean_tpot_ms"), 1000 * theory.itl_s)) < 4
     assert abs(z(column(result, "mean_e2el_ms"), 1000 * theory.e2el_s)) < 4
 
 

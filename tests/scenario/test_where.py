@@ -1,0 +1,197 @@
+"""Mistakes that show only when files are read and versions looked up name the file and line, or the flag, as well."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import simqueue
+from simqueue.errors import FileError, InputError, about, inside, naming
+from simqueue.scenario import from_mapping, load
+from simqueue.scenario.overrides import apply, parse_override
+
+SCENARIO = """\
+model: llama-3.1-8b
+gpu: h100-sxm
+workload:
+  trace:
+    path: t.csv
+    format: csv
+  num_requests: 4
+policies:
+  real:
+    engine: vllm
+    version: "0.33.0"
+  chunked: {scheduler: chunked}
+"""
+ROWS = "arrival_s,prompt_tokens,output_tokens\n0,10,5\n1,10,5\n2,10,5\n3,10,5\n"
+LAWS = """\
+  arrivals: {process: poisson, rate_rps: 1}
+  num_requests: 4
+  prompt_tokens: {distribution: empirical, path: nope.csv}
+  output_tokens: {distribution: constant, value: 5}
+"""
+TRACE = "  trace:\n    path: t.csv\n    format: csv\n  num_requests: 4\n"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    """Write the scenario with one change, and its trace, and return the file."""
+
+    def written(old: str = "", new: str = "", rows: bytes = ROWS.encode()) -> Path:
+        (tmp_path / "t.csv").write_bytes(rows)
+        file = tmp_path / "s.yaml"
+        assert old in SCENARIO
+        file.write_text(SCENARIO.replace(old, new, 1) if old else SCENARIO, encoding="utf-8")
+        return file
+
+    return written
+
+
+def complaint(file: Path, *flags: str) -> str:
+    """Return the one line that loading a scenario and making its traffic gives, without the folder."""
+    with pytest.raises(InputError) as caught:
+        load(file, flags).traffic()
+    (line,) = str(caught.value).splitlines()
+    return line.replace(f"{file.parent}{os.sep}", "")
+
+
+def test_the_scenario_itself_is_fine(write: Any) -> None:
+    """Without a change there is nothing to complain about."""
+    assert len(load(write()).traffic().requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ('"0.33.0"', '"0.33.1"', "s.yaml:11: policies.real.version = '0.33.1': nothing is known of vllm 0.33.1; the n"),
+        ('"0.33.0"', '"0.33.0"\n    use_v1: false', "s.yaml:12: policies.real.use_v1 = false: vllm 0.33.0 has only V1"),
+        (
+            '"0.33.0"',
+            '"0.6.3"\n    watermark: 0.1',
+            "s.yaml:12: policies.real.watermark = 0.1: V0 of vllm 0.6.3 has no",
+        ),
+        (
+            '"0.33.0"',
+            '"0.33.0"\n    max_num_batched_tokens: 8\n    max_num_seqs: 9',
+            "s.yaml:12: policies.real.max_num_batched_tokens = 8: must be at least max_num_seqs = 9",
+        ),
+        (
+            "num_requests: 4",
+            "num_requests: 100",
+            "s.yaml:7: workload.num_requests = 100: 100 requests are asked for, t.",
+        ),
+        (
+            "format: csv",
+            "format: csv\n    limit: 5",
+            "s.yaml:7: workload.trace.limit = 5: 5 requests are asked for, t.c",
+        ),
+        (
+            "path: t.csv",
+            "path: u.csv",
+            "s.yaml:5: workload.trace.path = 'u.csv': there is no file u.csv (relative paths",
+        ),
+        (TRACE, LAWS, "s.yaml:6: workload.prompt_tokens.path = 'nope.csv': there is no file nope.csv (relative paths"),
+        ("llama-3.1-8b", "own.json", "s.yaml:1: model = 'own.json': own.json: cannot be read"),
+        ("h100-sxm", "own.yaml", "s.yaml:2: gpu = 'own.yaml': own.yaml: cannot be read"),
+        (
+            "{scheduler: chunked}",
+            "{scheduler: chunked, gpu: own.yaml}",
+            "s.yaml:12: policies.chunked.gpu = 'own.yaml': ",
+        ),
+        (
+            "workload:",
+            "step_time: {kind: roofline, preset: p.yaml}\nworkload:",
+            "s.yaml:3: step_time.preset = 'p.yaml': ",
+        ),
+    ],
+)
+def test_file_line_and_full_path(write: Any, old: str, new: str, line: str) -> None:
+    """What a file names and cannot be had, and what a version lacks, is told at the key that asked for it."""
+    assert complaint(write(old, new)).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("flag", "rest"),
+    [
+        ("policies.real.version=0.33.1", "nothing is known of vllm 0.33.1"),
+        ("workload.num_requests=9", "9 requests are asked for, t.csv has 4 rows"),
+        ("workload.trace.path=u.csv", "there is no file u.csv"),
+        ("policies.chunkd.max_num_seqs=4", "policies has no 'chunkd'; did you mean 'chunked'? there: real, chunked"),
+        (
+            "policies.chunked.step_time.seconds=1",
+            "policies.chunked.step_time.kind: this key is missing; it must be con",
+        ),
+    ],
+)
+def test_the_flag_is_named_where_it_gave_the_value(write: Any, flag: str, rest: str) -> None:
+    """What a flag got wrong starts with that flag, also where files and versions decide."""
+    assert complaint(write(), flag).startswith(f"--set {flag}: {rest}")
+
+
+def test_each_workload_has_its_own_path(write: Any) -> None:
+    """Of several workloads the one that asks for too much is named."""
+    file = write()
+    text = SCENARIO.replace(TRACE, f"  a:\n{TRACE}".replace("\n  ", "\n    ").rstrip(" "), 1)
+    file.write_text(text.replace("workload:", "workloads:").replace("num_requests: 4", "num_requests: 9"), "utf-8")
+    assert complaint(file).startswith("s.yaml:8: workloads.a.num_requests = 9: 9 requests are asked for")
+
+
+def test_rows_of_a_trace_are_located_in_the_trace(write: Any) -> None:
+    """A row that is wrong is a place in its own file, in the same form."""
+    assert complaint(write(rows=f"{ROWS}x,1,1\n".encode())) == "t.csv:6: arrival_s 'x' is not a number"
+
+
+@pytest.mark.parametrize(("before", "where"), [(b"", ""), (ROWS.encode() * 400, r" (after line ")])
+def test_a_binary_file_is_no_text(write: Any, before: bytes, where: str) -> None:
+    """Bytes that are no text are told as such, with the lines before them where there are some."""
+    line = complaint(write(rows=before + b"\xff\xfe\x00" * 9000))
+    assert line.startswith(f"s.yaml:5: workload.trace.path = 't.csv': t.csv is no text file in UTF-8{where}")
+    assert "line 0" not in line
+
+
+def test_python_has_paths_without_lines(tmp_path: Path) -> None:
+    """Made in Python the same mistakes name the full path."""
+    data = {
+        "model": "llama-3.1-8b",
+        "gpu": "h100-sxm",
+        "workload": {"trace": {"format": "csv", "path": "u.csv"}},
+        "policies": {"a": {"engine": "vllm", "version": "0.33.1"}},
+    }
+    with pytest.raises(simqueue.InputError, match=r"^policies\.a\.version = '0\.33\.1': nothing is known"):
+        from_mapping(data, base_dir=tmp_path)
+    with pytest.raises(simqueue.InputError, match=r"^workload\.trace\.path = 'u\.csv': there is no file"):
+        from_mapping(data, ["policies.a.version='0.33.0'"], base_dir=tmp_path).traffic()
+
+
+def test_a_key_of_the_default_step_time_may_be_set_alone(write: Any) -> None:
+    """Where no step time is given the roofline holds, and a flag may set one of its keys, for all or for a policy."""
+    for flag in ("step_time.mfu=0.5", "policies.chunked.step_time.mfu=0.5"):
+        scenario = load(write(), [flag])
+        step_time = scenario.value_for("chunked", "step_time")
+        assert (step_time.kind, step_time.mfu) == ("roofline", 0.5)
+    kinds, _ = apply({}, [parse_override("step_time.mfu=0.5"), parse_override("step_time.kind=linear")])
+    assert kinds == {"step_time": {"mfu": 0.5, "kind": "linear"}}
+
+
+def test_flags_may_make_a_whole_new_policy(write: Any) -> None:
+    """A name that is not in the file is fine where flags say which scheduler it has, in any order."""
+    scenario = load(write(), ["policies.new.max_num_seqs=3", "policies.new.scheduler=continuous"])
+    assert list(scenario.policies) == ["real", "chunked", "new"]
+
+
+def test_keys_are_put_together_from_inside_out() -> None:
+    """Each level adds what it knows; an error that is about no key stays as it is."""
+    with pytest.raises(InputError, match=r"^a\.b\.c = 5: too much$") as caught, inside("a"), inside("b"):
+        raise InputError("too much", "c", "5")
+    assert (caught.value.key, caught.value.text) == ("a.b.c", "too much")
+    with pytest.raises(InputError, match="^too much$"), inside("a"):
+        raise InputError("too much")
+    with pytest.raises(InputError, match="^a: no file$"), naming("a"):
+        raise FileError("no file")
+    with pytest.raises(InputError, match="^gpu: unknown$") as caught, about("gpu"):
+        raise InputError("gpu: unknown")
+    assert caught.value.key == "gpu"
