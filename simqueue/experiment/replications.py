@@ -169,6 +169,7 @@ def options(scenario: Scenario, *, check: bool) -> RunOptions:
         fast=scenario.fast,
         check=check,
         ticks_per_s=None if resolution_s is None else round(1 / resolution_s),
+        max_queued_requests=scenario.max_queued_requests,
     )
 
 

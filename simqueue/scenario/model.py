@@ -115,6 +115,12 @@ class Scenario(Settings):
         description="most tokens (prompt + output) of a request, longer ones are refused; null: the model's own limit",
         json_schema_extra={"unit": "tokens"},
     )
+    max_queued_requests: int | None = Field(
+        None,
+        ge=0,
+        description="who arrives when no seat is free and so many wait is refused; null: the queue has no limit",
+        json_schema_extra={"unit": "requests"},
+    )
     unservable: Literal["reject", "wait"] = Field(
         "reject",
         description="a request that can never fit the KV pool is refused at arrival, or waits for ever",

@@ -20,7 +20,7 @@ NO_TAG = "\0missing"
 """Stands in for a missing key that tells which kind of thing is meant, so that the kinds can be listed."""
 
 _NOT_BUILT = (
-    *("replicas", "router", "max_queued_requests"),
+    *("replicas", "router"),
     "swap_bytes_per_s",
 )
 """Keys that people may know from the plans of this project, and that this version does not have."""

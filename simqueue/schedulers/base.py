@@ -96,6 +96,11 @@ class Policy(ABC):
     def waiting_count(self) -> int:
         """Requests in the queue now."""
 
+    @property
+    @abstractmethod
+    def free_seats(self) -> int:
+        """Seats that the next plan may give to waiting requests."""
+
     @abstractmethod
     def refusal(self, request: Request) -> str | None:
         """Return why `request` can never be served, or None. Changes nothing."""

@@ -89,6 +89,11 @@ class IterationPolicy(Policy):
         """Requests in the queue now."""
         return len(self.waiting)
 
+    @property
+    def free_seats(self) -> int:
+        """Seats that nobody holds."""
+        return self.max_num_seqs - len(self.running)
+
     def refusal(self, request: Request) -> str | None:
         """Return why `request` can never be served, or None."""
         return self.door.refusal(request, self.kv)

@@ -110,6 +110,11 @@ class Static(Policy):
         """Requests in the queue now."""
         return len(self.waiting)
 
+    @property
+    def free_seats(self) -> int:
+        """Seats of the next wave, if none is under way."""
+        return self.settings.max_num_seqs if self.wave is None else 0
+
     def refusal(self, request: Request) -> str | None:
         """Return why `request` can never be served, or None."""
         return self.door.refusal(request, self.kv)

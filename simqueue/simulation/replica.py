@@ -37,12 +37,15 @@ class RunOptions:
         Whether the policy's invariants are verified after every commit.
     ticks_per_s : int or None
         Step ends are rounded to this many ticks a second.
+    max_queued_requests : int or None
+        Who arrives when no seat is free and so many wait is turned away; None: the queue has no limit.
     """
 
     horizon_s: float = NEVER_S
     fast: bool = True
     check: bool = False
     ticks_per_s: int | None = None
+    max_queued_requests: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class Simulation:
             return Status.TIMED_OUT
         job = Job(request, self._arrived)
         self._arrived += 1
-        reason = self.policy.refusal(request)
+        reason = self.policy.refusal(request) or self._full_queue()
         if reason is not None:
             self.recorder.rejected(job, now_s, reason)
             self._tell_end()
@@ -142,6 +142,13 @@ class Simulation:
             timer.callbacks.append(lambda _: self._give_up(job))
         status: Status = yield done
         return status
+
+    def _full_queue(self) -> str | None:
+        """Return why nobody may join the queue now, or None. Who will find a free seat is not in the queue."""
+        limit, waiting, free = self.options.max_queued_requests, self.policy.waiting_count, self.policy.free_seats
+        if limit is None or waiting < limit + free:
+            return None
+        return f"queue full: {waiting} requests wait, {free} seats are free, max_queued_requests is {limit}"
 
     def turned_away(self, request: Request, status: Status) -> None:
         """Record a request that ends at its client, without having been sent."""

@@ -87,9 +87,7 @@ def test_case_27_rows_without_tokens_are_dropped_and_counted(replayed: Replayed)
 
 def test_case_27_a_strict_reader_refuses_rows_without_tokens(replayed: Replayed) -> None:
     """With zero_token_rows: fail the first such row is an error that names its line (same reports)."""
-    with pytest.raises(
-        InputError, match=r"^trace\.csv:3: prompt 396 and output 0 tokens; both must be at least 1"
-    ):
+    with pytest.raises(InputError, match=r"^trace\.csv:3: prompt 396 and output 0 tokens; both must be at least 1"):
         replayed(azure(*ZEROS), zero_token_rows="fail")
 
 

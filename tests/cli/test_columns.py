@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from simqueue.cli.columns import listed
+from simqueue.cli.columns import Row, listed
 
 LONG = "a description that is much longer than any cell of a table should ever be on a terminal"
-ROWS = [
+ROWS: list[Row] = [
     {"name": "a-name-of-some-length", "description": LONG, "size_gb": 12.5, "count": 1234567, "kind": None},
     {"name": "b", "description": "short", "size_gb": None, "count": 1, "kind": "x"},
 ]

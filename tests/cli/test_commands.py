@@ -315,10 +315,7 @@ def test_rejections_are_explained(toy: WriteToy, capsys: Capture, tmp_path: Path
     file = toy(("blocks: 49", "blocks: 2"), ("num_requests: 10", "num_requests: 40"))
     assert run_command(["run", str(file), "--no-figures", "--quiet", "--out", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
-    assert re.search(
-        r"^warning: vllm: 40 of 40 requests rejected, the first: prompt \d+ \+ output 10 needs \d blocks, the pool has 2$",
-        out,
-        re.MULTILINE,
-    )
+    why = r"prompt \d+ \+ output 10 needs \d blocks, the pool has 2$"
+    assert re.search(rf"^warning: vllm: 40 of 40 requests rejected, the first: {why}", out, re.MULTILINE)
     assert "so low a load" not in out
     assert "overloaded, " not in out

@@ -38,7 +38,7 @@ def test_impossible_settings_are_refused(key: str, value: Any) -> None:
     """Seats, budget and chunk are whole numbers of at least 1, whatever the policy."""
     for policy in ("static", "continuous", "chunked"):
         with pytest.raises(InputError, match=rf"^{key} = {value}: must be a whole number of at least 1$"):
-            simulate(policy, [Req(0, 0.0, 10, 2)], **{key: value})  # type: ignore[arg-type] # a plain str
+            simulate(policy, [Req(0, 0.0, 10, 2)], **{key: value})
 
 
 def _by_the_rules(

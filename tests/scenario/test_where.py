@@ -188,10 +188,10 @@ def test_keys_are_put_together_from_inside_out() -> None:
     with pytest.raises(InputError, match=r"^a\.b\.c = 5: too much$") as caught, inside("a"), inside("b"):
         raise InputError("too much", "c", "5")
     assert (caught.value.key, caught.value.text) == ("a.b.c", "too much")
-    with pytest.raises(InputError, match="^too much$"), inside("a"):
+    with pytest.raises(InputError, match=r"^too much$"), inside("a"):
         raise InputError("too much")
-    with pytest.raises(InputError, match="^a: no file$"), naming("a"):
+    with pytest.raises(InputError, match=r"^a: no file$"), naming("a"):
         raise FileError("no file")
-    with pytest.raises(InputError, match="^gpu: unknown$") as caught, about("gpu"):
+    with pytest.raises(InputError, match=r"^gpu: unknown$") as caught, about("gpu"):
         raise InputError("gpu: unknown")
     assert caught.value.key == "gpu"
