@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from simqueue.cli.common import Debug, Seed, Set, console
+from simqueue.errors import inside
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,9 +44,10 @@ def workload(
 
     loaded = load(find(scenario), set_ or (), seed)
     workloads = loaded.workloads or ({} if loaded.workload is None else {"workload": loaded.workload})
-    described = [
-        describe(name, settings, seed=loaded.seed, base_dir=loaded.base_dir) for name, settings in workloads.items()
-    ]
+    described = []
+    for name, settings in workloads.items():
+        with loaded.telling_where(), inside(f"workloads.{name}" if loaded.workloads else name):
+            described.append(describe(name, settings, seed=loaded.seed, base_dir=loaded.base_dir))
     if json_:
         typer.echo(json.dumps({one.name: _values(one) for one in described}, allow_nan=False, ensure_ascii=False))
         return

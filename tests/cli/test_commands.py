@@ -299,7 +299,7 @@ def test_interrupted_while_loading() -> None:
     ],
 )
 def test_validate_reads_the_trace(toy: WriteToy, capsys: Capture, change: str, words: str) -> None:
-    """What a run would find wrong with the trace is found by validate, in the same words."""
+    """What a run would find wrong with the trace is found by validate and workload, in the same words."""
     file = toy()
     kept, _, _ = file.read_text().partition("  arrivals")
     policies = "policies:\n  vllm: {scheduler: chunked}\n"
@@ -308,6 +308,7 @@ def test_validate_reads_the_trace(toy: WriteToy, capsys: Capture, change: str, w
     (line,) = _refused(capsys, "validate", str(file))
     assert words in line
     assert _refused(capsys, "run", str(file), "--no-figures", "--quiet") == [line]
+    assert _refused(capsys, "workload", str(file)) == [line]
 
 
 def test_rejections_are_explained(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:

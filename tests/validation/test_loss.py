@@ -81,4 +81,6 @@ def test_the_limit_counts_who_waits_and_says_so() -> None:
     )
     for _, table in result.requests.groupby("policy"):
         assert table["status"].tolist() == ["finished", "finished", "rejected", "rejected"]
-        assert table["reject_reason"].iloc[2] == "queue full: 2 requests wait, 1 seats are free, max_queued_requests is 1"
+        assert (
+            table["reject_reason"].iloc[2] == "queue full: 2 requests wait, 1 seats are free, max_queued_requests is 1"
+        )
