@@ -1,7 +1,15 @@
-"""One switch for the whole suite: every run verifies its invariants after every step."""
+"""What holds for the whole suite: every run verifies its invariants, and CI plays the same examples each time."""
 
 import os
+
+from hypothesis import HealthCheck, settings
 
 from simqueue.experiment.runner import CHECK_SWITCH
 
 os.environ[CHECK_SWITCH] = "1"
+
+# Examples differ in cost by orders of magnitude, so none has a time limit. Outside CI they vary from run to run.
+settings.register_profile(
+    "suite", deadline=None, derandomize=bool(os.environ.get("CI")), suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("suite")

@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from simqueue.calibration.case import Case, StepCase
+from simqueue.calibration.errors import ErrorRow
 from simqueue.calibration.fit import START, Fit
 from simqueue.steptime import Coefficients
 from simqueue.steptime.preset import Preset, load_preset
+
+ENOUGH_PERCENT: Final = 10.0
+"""Mean absolute error on its own rows above which a fit is doubted; the presets of the package are below it."""
 
 SERVED: Final = ("mfu", "seq_us", "step_ms")
 """What means of served runs can tell: time by prompt token, by sequence, and by step."""
@@ -63,6 +67,31 @@ def given_by(base: str | None, found: Fit) -> dict[str, tuple[float | None, str]
         elif name in {"bandwidth_share", "mfu"}:
             given[name] = (value, "not fitted: the peak")
     return given
+
+
+def doubts(found: Fit, all_errors: ErrorRow, least: float = ENOUGH_PERCENT) -> Iterator[str]:
+    """Yield what speaks against using a fit as a preset: values that the data does not decide, large errors.
+
+    Parameters
+    ----------
+    found : Fit
+    all_errors : ErrorRow
+        The errors over all rows that were fitted.
+    least : float
+        Mean absolute error, in percent, above which a fit is doubted.
+    """
+    loose = [name for name in found.free if name in found.not_identified]
+    if loose:
+        which = "none" if len(loose) == len(found.free) else f"only {len(found.free) - len(loose)}"
+        yield (
+            f"the data decides {which} of the {len(found.free)} fitted values; not {', '.join(loose)}: "
+            "outside the rows measured they mean nothing; fewer --free, or others from a --base, or more varied rows"
+        )
+    if all_errors.mape > least:
+        yield (
+            f"the mean error on the rows it was fitted to is {all_errors.mape:.1f} %, above {least:g} %: "
+            "this form of step time, model, GPU and server settings do not describe these measurements"
+        )
 
 
 def _base(base: str | None) -> Preset | None:

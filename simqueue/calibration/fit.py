@@ -112,7 +112,12 @@ def fit(
     if unknown:
         raise InputError(f"calibrate: unknown coefficient {unknown[0]!r}; known: {', '.join(BOUNDS)}")
     if len(cases) < len(free):
-        raise InputError(f"calibrate: {len(cases)} rows cannot decide {len(free)} values ({', '.join(free)})")
+        raise InputError(
+            f"calibrate: {len(cases)} rows cannot decide {len(free)} values ({', '.join(free)}); "
+            f"name at most {len(cases)} with --free and take the others from a preset with --base"
+            if cases
+            else "calibrate: there are no rows to fit to"
+        )
     measured = np.array([case.measured_s for case in cases])
     low, high = (np.array([BOUNDS[name][end] for name in free]) for end in (0, 1))
     scale = np.array([{**START, **(start or {})}[name] for name in free])

@@ -230,5 +230,14 @@ def _show(found: Fit, errors: Sequence[ErrorRow], out: Path) -> None:
             f"{row.worst:.1f} %",
         )
     console().print(table)
+    _warn(found, errors[0])
     typer.echo(f"written: {out}")
     typer.echo(f"use it with: step_time: {{kind: roofline, preset: {out}}}")
+
+
+def _warn(found: Fit, all_errors: ErrorRow) -> None:
+    """Say before "use it with" what speaks against using it."""
+    from simqueue.calibration.choice import doubts
+
+    for line in doubts(found, all_errors):
+        typer.echo(f"warning: {line}")

@@ -11,6 +11,9 @@ from simqueue.cli.common import Debug, console
 from simqueue.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from simqueue.hardware import Gpu, Model
     from simqueue.steptime import Batch, Term
 
 
@@ -48,10 +51,11 @@ def explain(
 
     settings = validated(RooflineSettings, {"preset": preset}, "--preset")
     chosen = load_model(model, Path()).with_precision(weights=known_format(weights))
-    step_time = settings.build(chosen, load_gpu(gpu, Path()), tensor_parallel)
+    accelerator = load_gpu(gpu, Path())
+    step_time = settings.build(chosen, accelerator, tensor_parallel)
     batch = _batch(decode, context, prefill or [])
     seconds, terms = step_time.seconds(batch), step_time.explain(batch)
-    warnings = step_time.warnings(as_columns(batch))
+    warnings = [*_memory_warnings(accelerator, chosen, tensor_parallel, batch), *step_time.warnings(as_columns(batch))]
     if json_:
         _print_json(seconds, terms, warnings)
         return
@@ -70,6 +74,27 @@ def _batch(decode: int, context: int, prefill: list[str]) -> Batch:
     if not decode and not pieces:
         raise InputError("explain: nothing runs; give --decode, --prefill, or both")
     return Batch(decode, decode, decode * context, pieces, decode + len(pieces))
+
+
+def _memory_warnings(gpu: Gpu, model: Model, tensor_parallel: int, batch: Batch) -> Iterator[str]:
+    """Yield a line where weights, or weights and the batch's keys and values, exceed all of the GPU's memory."""
+    from simqueue.hardware import kv_pool_blocks
+
+    if gpu.memory_bytes is None:
+        return
+    try:
+        room_tokens = kv_pool_blocks(gpu, model, tensor_parallel, memory_share=1.0, block_size=1)
+    except InputError as error:
+        yield f"such a step cannot run: {error}"
+        return
+    held_tokens = batch.context_tokens + sum(past + new for past, new in batch.prefill)
+    # A layer with a window keeps less than the whole context, so the count says nothing there.
+    if held_tokens > room_tokens and not model.window_layers:
+        yield (
+            f"such a step cannot run: keys and values of {held_tokens:,} tokens, "
+            f"and beside the weights of {model.name} there is room for {room_tokens:,} on {gpu.name}"
+            + (f" x {tensor_parallel}" if tensor_parallel > 1 else "")
+        )
 
 
 def _piece(text: str) -> tuple[int, int]:

@@ -53,10 +53,11 @@ def _parsed(text: str) -> tuple[str, float]:
 
 def _print_pairs(pairs: list[tuple[str, str]]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for pair in pairs:
-        table.add_row(*pair)
+        table.add_row(*(Text(text) for text in pair))  # as it is: M/M^[1,b]/1 is no markup
     console().print(table)

@@ -33,7 +33,7 @@ def verify(
     """Run cases that queueing theory solves, and compare.
 
     A mean agrees within three half-widths of its interval or 2 %; where the half-width exceeds 3 %, there are not
-    enough runs to tell. Leaves with 1 if anything differs.
+    enough runs to tell. Leaves with 1 if anything differs, else with 0, also where there are not enough runs.
     """
     from simqueue.experiment.verification import DIFFERS
     from simqueue.experiment.verification import verify as compared

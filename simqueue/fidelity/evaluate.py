@@ -17,6 +17,7 @@ from simqueue.fidelity.steps import step_cases
 from simqueue.steptime import RooflineSettings, RooflineStepTime, load_preset
 
 Percent = NDArray[np.float64]
+ServedPreset = tuple[str, str, str, str, str]
 
 STEP_PRESETS: Final = (
     ("aiconfigurator", "h100-sxm", "vllm-h100-kernels"),
@@ -39,6 +40,15 @@ SERVED_PRESETS: Final = (
     ("sglang", "qwen3-32b", "bf16", "h100-sxm", "sglang-h100"),
 )
 """Engine, model, precision, GPU, and the preset that is put to it."""
+
+BEYOND_PRESETS: Final = (
+    ("trtllm", "qwen3-32b", "fp8", "h100-sxm", "trtllm-h100"),
+    ("trtllm", "llama-3.1-70b", "fp8", "h200-sxm", "vllm-h200"),
+    ("sglang", "llama-3.1-8b", "fp8", "h200-sxm", "vllm-h200"),
+    ("vllm", "llama-3.1-8b", "fp8", "h200-sxm", "vllm-h200"),
+    ("vllm", "qwen3-32b", "fp8", "h100-sxm", "vllm-h100"),
+)
+"""As `SERVED_PRESETS`, for the dense models' rows that no preset is fitted to, with the nearest preset."""
 
 PART_PRESETS: Final = (("h100-sxm", "vllm-h100-kernels"), ("a100-80gb", "vllm-a100-kernels"))
 
@@ -86,10 +96,10 @@ def compare_parts(folder: Path) -> list[Compared]:
     return compared
 
 
-def compare_served(folder: Path) -> list[ComparedServed]:
+def compare_served(folder: Path, presets: Sequence[ServedPreset] = SERVED_PRESETS) -> list[ComparedServed]:
     """Compare means of closed-loop runs."""
     compared = []
-    for engine, model, precision, gpu, preset in SERVED_PRESETS:
+    for engine, model, precision, gpu, preset in presets:
         rows = served_rows(folder, engine, model, precision, gpu)
         tpot = _compared(f"{engine}, {model} {precision}", gpu, preset, [row.tpot for row in rows])
         ttft_cases = [row.ttft for row in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -64,15 +65,20 @@ def served_rows(folder: Path, engine: str, model: str, precision: str, gpu: str 
     rows = []
     with file.open(encoding="utf-8", newline="") as lines:
         for number, row in enumerate(csv.DictReader(lines), start=2):
-            wanted = (
-                row["backend"] == engine
-                and MODELS.get(row["model_path"]) == model
-                and (row["precision"] or "bf16") == precision
-                and (gpu is None or GPUS[row["system"]] == gpu)
-            )
-            if wanted and row["mode"] == "agg" and float(row["pp_size"] or 1) == 1:
+            if selected(row, engine, model, precision, gpu):
                 rows.append(_row(row, f"{file.name}, line {number}", stored, gpus[GPUS[row["system"]]]))
     return rows
+
+
+def selected(row: Mapping[str, str], engine: str, model: str, precision: str, gpu: str | None) -> bool:
+    """Say whether a row is of this engine, model and precision (and GPU), and of one unsplit server."""
+    wanted = (
+        row["backend"] == engine
+        and MODELS.get(row["model_path"]) == model
+        and (row["precision"] or "bf16") == precision
+        and (gpu is None or GPUS[row["system"]] == gpu)
+    )
+    return wanted and row["mode"] == "agg" and float(row["pp_size"] or 1) == 1
 
 
 def _row(row: dict[str, str], where: str, model: Model, gpu: Gpu) -> ServedRow:

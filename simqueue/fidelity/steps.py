@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,9 @@ MODELS: Final = {
     "qwen3-8b": "qwen3-8b",
     "qwen3-32b": "qwen3-32b",
 }
-"""Of the data's names; bloom-176b (two-matrix MLP, ALiBi) and llama2-7b stand only in rows that are not priced."""
+"""Of the data's names; bloom-176b and llama2-7b stand only in rows that are not priced as steps."""
+
+STEPS_FILE: Final = "step_times.csv"
 
 
 def step_cases(folder: Path, sources: tuple[str, ...] = ()) -> list[StepCase]:
@@ -36,7 +38,18 @@ def step_cases(folder: Path, sources: tuple[str, ...] = ()) -> list[StepCase]:
     """
     gpus = {name: load_gpu(name, Path()) for name in GPUS.values()}
     models = {name: load_model(name, Path()) for name in MODELS.values()}
-    return list(_read(folder / "step_times.csv", sources, gpus, models))
+    return list(_read(folder / STEPS_FILE, sources, gpus, models))
+
+
+def reason_not_a_case(row: Mapping[str, str]) -> str | None:
+    """Say why a row of the step times is not priced as a whole step; None: it is."""
+    if row["source"] == "vidur":
+        return "parts of a step"
+    if row["model"] not in MODELS:
+        return f"{row['model']} ({row['source']}): an MLP of two matrices and ALiBi, a geometry not counted here"
+    if row["flag"]:
+        return f"{row['model']} ({row['source']}), flagged by the collection: {row['flag'].replace('batch', 'batch of')}"
+    return None
 
 
 def _read(file: Path, sources: tuple[str, ...], gpus: dict[str, Gpu], models: dict[str, Model]) -> Iterator[StepCase]:
@@ -44,7 +57,7 @@ def _read(file: Path, sources: tuple[str, ...], gpus: dict[str, Gpu], models: di
         for number, row in enumerate(csv.DictReader(lines), start=2):
             if sources and row["source"] not in sources:
                 continue
-            if row["source"] == "vidur" or row["model"] not in MODELS or row["flag"]:
+            if reason_not_a_case(row) is not None:
                 continue
             yield StepCase(
                 where=f"{file.name}, line {number}",

@@ -172,6 +172,9 @@ def _chunks(b: RooflineStepTime) -> list[Figure]:
     mixed_s = (32 + 2048) * token_s
     spot = sweet_spot_tokens(b)
     linear = "linear layers alone"
+    launches = (
+        f"0.2 ms over the {1e3 * 128 * token_s:.2f} ms of 128 tokens; 5 % is of the {1e3 * memory_s:.1f} ms of a read"
+    )
     steps, beside = ceil(2048 / 120), 120 - 32
     pieces = [(past, min(120, 2048 - past)) for past in range(0, 2048, 120)]
     kv = b.work.kv_bytes_per_token
@@ -197,7 +200,7 @@ def _chunks(b: RooflineStepTime) -> list[Figure]:
         _judged("B7", "sweet spot", 120, spot, -1, "tokens", "decodes of the same step count", caveat=True),
         _judged("B7", "steps for 2048 tokens", 17, steps, 0, "steps", rest),
         _judged("B7", "the same", 71, 1e3 * steps * memory_s, 0, "ms", f"{steps} steps and not 17"),
-        _judged("B8", "0.2 ms of launches at chunk 128", 5, 100 * 0.2e-3 / (128 * token_s), 0, "%"),
+        _judged("B8", "0.2 ms of launches at chunk 128", 5, 100 * 0.2e-3 / (128 * token_s), 0, "%", launches),
         Figure(
             "B9", "chunks hold KV longer", "yes", f"{held:,} token-steps against {whole:,}", "right",
             "a prompt of 2048 in chunks of 120, against at once",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from simqueue.module08.sweep import CHUNKS, COSTS, Cost, loads, ratio, value
+from simqueue.module08.sweep import CHUNKS, COSTS, Cost, loads, ratio, spread, value
 from simqueue.results.result import Result
 
 Swept = Mapping[str, Mapping[float, Result]]
@@ -15,6 +15,7 @@ Swept = Mapping[str, Mapping[float, Result]]
 Holds = Literal["yes", "no", "unclear"]
 Ratio = tuple[float, float | None] | None
 _LARGEST_LOSS = 0.02
+_LONGEST_TAIL = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class Claim:
     own : str
         What its own program gives.
     columns : tuple of str
+    against : str
+        Where the module's own program speaks against the claim; empty where the verdict needs no such word.
     trials : list of Trial
     """
 
@@ -59,6 +62,7 @@ class Claim:
     text: str
     own: str
     columns: tuple[str, ...]
+    against: str = ""
     trials: list[Trial] = field(default_factory=list)
 
     @property
@@ -68,8 +72,11 @@ class Claim:
         if not held:
             return f"is not shown to hold at any load tried{self._unclear()}"
         if len(held) == len(self.trials):
-            return "holds at every load tried"
-        return "holds " + "; ".join(self._where(cost.name) for cost in COSTS) + self._unclear()
+            return "holds at every load tried" + self._against()
+        return "holds " + "; ".join(self._where(cost.name) for cost in COSTS) + self._unclear() + self._against()
+
+    def _against(self) -> str:
+        return f"; not in {self.against}" if self.against else ""
 
     def _unclear(self) -> str:
         n = sum(trial.holds == "unclear" for trial in self.trials)
@@ -89,7 +96,7 @@ def claims(swept: Swept, own: Own) -> list[Claim]:
     """Return claims 1 to 5 and 7 with a trial at each load; 6 is about the bench, 8 about single numbers."""
     found = []
     for number, text, columns, rule, told in _CLAIMS:
-        claim = Claim(number, text, _own(own, told), columns)
+        claim = Claim(number, text, _own(own, told), columns, _against(own) if number == 5 else "")
         for cost, rate, result in _results(swept):
             seen, holds = rule(result)
             load = loads(result, ["continuous"])["continuous"]
@@ -106,6 +113,16 @@ def _results(swept: Swept) -> Iterator[tuple[Cost, float, Result]]:
 
 def _own(own: Own, told: Callable[[Mapping[str, Mapping[str, float]]], str]) -> str:
     return "; ".join(f"{clock}: {told(metrics)}" for clock, metrics in own.items())
+
+
+def _against(own: Own) -> str:
+    """Name the runs of the module's own program whose TPOT tail is longer than claim 5 allows."""
+    over = [
+        f"{clock}: {found:.3g}"
+        for clock, runs in own.items()
+        if (found := runs["continuous"]["tpot_p95"] / runs["continuous"]["tpot_p50"]) > _LONGEST_TAIL
+    ]
+    return f"the module's own run ({'; '.join(over)})" if over else ""
 
 
 def _shown(found: Ratio) -> str:
@@ -129,10 +146,6 @@ def _all(*parts: Holds) -> Holds:
     return "no" if "no" in parts else "unclear" if "unclear" in parts else "yes"
 
 
-def _plain(holds: bool) -> Holds:
-    return "yes" if holds else "no"
-
-
 def _static(result: Result) -> tuple[tuple[str, ...], Holds]:
     ttft = ratio(result, "p95_ttft_ms", "static", "continuous")
     tokens = ratio(result, "output_throughput", "continuous", "static")
@@ -149,25 +162,39 @@ def _small_chunks(result: Result) -> tuple[tuple[str, ...], Holds]:
 def _tail_only(result: Result) -> tuple[tuple[str, ...], Holds]:
     tails = {n: ratio(result, "p95_ttft_ms", f"chunked-{n}", "continuous") for n in CHUNKS}
     best = min(CHUNKS, key=lambda n: found[0] if (found := tails[n]) else math.inf)
-    middle = ratio(result, "median_ttft_ms", f"chunked-{best}", "continuous")
-    return (str(best), _shown(tails[best]), _shown(middle)), _all(_within(tails[best], 0, 1), _within(middle, 0.9, 1.1))
+    seen, holds = tail_not_middle(result, best)
+    return (str(best), *seen), holds
+
+
+def tail_not_middle(result: Result, chunk: int) -> tuple[tuple[str, ...], Holds]:
+    """Judge claim 3 of one chunk: TTFT p95 below that of continuous, and p50 within 10 % of it."""
+    tail, middle = (ratio(result, f"{q}_ttft_ms", f"chunked-{chunk}", "continuous") for q in ("p95", "median"))
+    return (_shown(tail), _shown(middle)), _all(_within(tail, 0, 1), _within(middle, 0.9, 1.1))
 
 
 def _larger_chunks(result: Result) -> tuple[tuple[str, ...], Holds]:
     tokens = [value(result, "output_throughput", f"chunked-{n}") or 0.0 for n in CHUNKS]
     tails = [value(result, "p95_ttft_ms", f"chunked-{n}") or 0.0 for n in CHUNKS]
     seen = (" < ".join(map(str, CHUNKS)), ", ".join(f"{v:,.0f}" for v in tokens), ", ".join(f"{v:,.0f}" for v in tails))
-    return seen, _plain(tokens == sorted(tokens) and tails == sorted(tails))
+    return seen, _all(*(larger_pays(result, *pair)[1] for pair in zip(CHUNKS, CHUNKS[1:], strict=False)))
 
 
-def _tpot_tail(result: Result) -> tuple[tuple[str, ...], Holds]:
-    middle, tail = (value(result, f"{q}_tpot_ms", "continuous") for q in ("median", "p95"))
-    if middle is None or tail is None:
-        return ("-",), "unclear"
-    return (f"{tail / middle:.3g}",), _plain(tail <= 2.5 * middle)
+def larger_pays(result: Result, small: int, large: int) -> tuple[tuple[str, ...], Holds]:
+    """Judge claim 4 of two chunks: the larger has no fewer tokens/s, and no better TTFT p95."""
+    tokens, tail = (
+        ratio(result, metric, f"chunked-{large}", f"chunked-{small}") for metric in ("output_throughput", "p95_ttft_ms")
+    )
+    return (_shown(tokens), _shown(tail)), _all(_within(tokens, 1, math.inf), _within(tail, 1, math.inf))
 
 
-def _static_always_worse(result: Result) -> tuple[tuple[str, ...], Holds]:
+def tpot_tail(result: Result) -> tuple[tuple[str, ...], Holds]:
+    """Judge claim 5: TPOT p95 of continuous at most 2.5 times its median."""
+    found = spread(result, "p95_tpot_ms", "median_tpot_ms", "continuous")
+    return (_shown(found),), _within(found, 0, _LONGEST_TAIL)
+
+
+def static_is_worse(result: Result) -> tuple[tuple[str, ...], Holds]:
+    """Judge claim 7: TTFT p50 and p95 of static are no better than those of continuous."""
     middle, tail = (ratio(result, f"{q}_ttft_ms", "static", "continuous") for q in ("median", "p95"))
     return (_shown(middle), _shown(tail)), _all(_within(middle, 1, math.inf), _within(tail, 1, math.inf))
 
@@ -216,14 +243,14 @@ _CLAIMS: tuple[tuple[int, str, tuple[str, ...], Rule, Callable[..., str]], ...] 
         5,
         "TPOT p95 of continuous is at most 2 to 2.5 times its median",
         ("TPOT p95 / p50, continuous",),
-        _tpot_tail,
+        tpot_tail,
         lambda found: f"{found['continuous']['tpot_p95'] / found['continuous']['tpot_p50']:.3g}",
     ),
     (
         7,
         "static is worse at the middle and at the tail of TTFT, at every load",
         ("TTFT p50, static / continuous", "TTFT p95, static / continuous"),
-        _static_always_worse,
+        static_is_worse,
         _both(_over("ttft_p50", "static", "continuous"), _over("ttft_p95", "static", "continuous")),
     ),
 )

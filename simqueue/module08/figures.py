@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from simqueue.hardware import load_gpu, load_model
 from simqueue.module08.bench import BENCH_POLICIES, BenchRun, planned
-from simqueue.module08.claims import Swept
 from simqueue.module08.engines import BACKLOGS, ENGINES, VLLM, EngineRow
-from simqueue.module08.sweep import CHUNKS, H100, Cost, played, ratio
+from simqueue.module08.sweep import CHUNKS, H100, played, ratio
 from simqueue.report.activity import token_gaps
 from simqueue.report.canvas import legend_below, new_figure
+from simqueue.report.regions import BandPanel, Point, band_figure
 from simqueue.report.roofline import roofline_figure
 from simqueue.report.style import figure_style
 from simqueue.report.timeline import Stay, draw_stays, stay_legend
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SPREADS: Final = (0.25, 0.5, 1.0)
 SLOTS: Final = (2, 4, 8, 16, 32)
+SPOT_REPLICATIONS: Final = 5
 CHUNK_GRID: Final = (64, 128, 256, 512, 2048)
 
 
@@ -41,11 +42,6 @@ def slot_fill(runs: Sequence[BenchRun]) -> Figure:
         axes[-1, 0].set(xlabel="model calls", xlim=(0, last))
         legend_below(figure, stay_legend(held=True))
     return figure
-
-
-def static_region(swept: Swept, costs: Sequence[Cost]) -> Figure:
-    """Return how many times static's TTFT p95 is that of continuous, over the load of continuous."""
-    return _over_rate(swept, costs, "p95_ttft_ms", "static", "continuous", (4.0, "4 times, the most of the claim"))
 
 
 def chunk_region(results: Mapping[float, Any], title: str) -> Figure:
@@ -66,17 +62,12 @@ def chunk_region(results: Mapping[float, Any], title: str) -> Figure:
     )
 
 
-def cost_region(ratios: Mapping[int, Sequence[float | None]], scales: Sequence[float], load: float) -> Figure:
-    """Return the same at one load, over the fixed part of the module's cost."""
-    return series_figure(
-        scales,
-        {f"chunk {n}": values for n, values in ratios.items()},
-        xlabel="fixed and decode part of the module's step cost, times",
-        ylabel="TTFT p95 over that of continuous",
-        title=f"At a load of {load:g} on continuous",
-        threshold=(0.5, "half, as the module claims"),
-        log="xy",
-    )
+def cost_region(ratios: Mapping[int, Sequence[Point]], load: float) -> Figure:
+    """Return the same at one load with its intervals, over the fixed part of the module's cost."""
+    series = {f"chunk {n}": points for n, points in ratios.items()}
+    panel = BandPanel(f"At a load of {load:g} on continuous", "TTFT p95 over that of continuous", series, (0.4, 0.5))
+    xlabel = "fixed and decode part of the module's step cost, times"
+    return band_figure([panel], xlabel=xlabel, claimed="claimed: halved, 0.5 or less")
 
 
 def call_region() -> Figure:
@@ -106,7 +97,8 @@ def engine_ratio(rows: Sequence[EngineRow]) -> Figure:
         xlabel="requests there at once",
         ylabel="tokens/s, vLLM over llama.cpp",
         title="The same GPU and kernels, two schedulers (simulated)",
-        threshold=(1.5, "1.5, the least of the claim"),
+        threshold=(1.5, "1.5 and 2.7, the ends of the claim"),
+        second=2.7,
         log="xy",
     )
 
@@ -130,12 +122,12 @@ def sweet_spot(rate_rps: float, spot_tokens: float) -> Figure:
             H100.keys,
             rate_rps,
             {"chunked": {"scheduler": "chunked", "max_num_seqs": 32, "max_num_batched_tokens": n}},
-            replications=2,
-            seconds=10,
+            replications=SPOT_REPLICATIONS,
         )
         for n in CHUNK_GRID
     }
-    return chunk_figure(results, "chunked", sweet_spot_tokens=spot_tokens)
+    title = f"{H100.name}, {rate_rps:g} requests/s, mean of {SPOT_REPLICATIONS} replications with 95 % intervals"
+    return chunk_figure(results, "chunked", sweet_spot_tokens=spot_tokens, title=title)
 
 
 def roofline() -> Figure:
@@ -162,28 +154,6 @@ def h100_roofline() -> RooflineStepTime:
 
 def _decodes(n: int) -> Batch:
     return Batch(n, n, n * 1024, (), n)
-
-
-def _over_rate(
-    swept: Swept, costs: Sequence[Cost], metric: str, policy: str, base: str, threshold: tuple[float, str]
-) -> Figure:
-    rates = sorted({rate for cost in costs for rate in cost.rates_rps})
-    series = {
-        cost.name: [
-            _first(ratio(swept[cost.name][rate], metric, policy, base)) if rate in swept[cost.name] else None
-            for rate in rates
-        ]
-        for cost in costs
-    }
-    return series_figure(
-        rates,
-        series,
-        xlabel="arrival rate (requests/s)",
-        ylabel=f"TTFT p95, {policy} over {base}",
-        title="How much worse static is",
-        threshold=threshold,
-        log="xy",
-    )
 
 
 def _first(found: tuple[float, float | None] | None) -> float | None:

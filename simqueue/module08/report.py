@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from simqueue.module08 import figures as drawn
+from simqueue.module08 import regions
 from simqueue.module08.arithmetic import figures as arithmetic
 from simqueue.module08.arithmetic import sweet_spot_tokens
 from simqueue.module08.bench import BENCH_POLICIES, module_lengths, planned
@@ -14,9 +15,10 @@ from simqueue.module08.calibrated import fitted, simulated
 from simqueue.module08.claims import Claim, Swept, claims
 from simqueue.module08.engines import ENGINES, VLLM, engine_rows
 from simqueue.module08.recorded import Measurements, read
-from simqueue.module08.sweep import CHUNKS, COSTS, H100, LINEAR, linear, loads, over_rates, played, ratio
+from simqueue.module08.sweep import CHUNKS, COSTS, H100, LINEAR, POLICIES, linear, over_rates, played, rate_at, ratio
 from simqueue.module08.traffic import module_traffic, own_figures
 from simqueue.report.document import Cells, Document, Heading, Items, Paragraph, Picture, html, markdown, write_pictures
+from simqueue.report.regions import Point
 from simqueue.report.tradeoff import rate_figure
 
 COMMAND: Final = "simqueue module08 report"
@@ -24,6 +26,7 @@ BENCH_FILE: Final = Path("module08", "bench.json")
 BATCH_SIZES: Final = (8, 32)
 _SCALES: Final = (0.03, 0.1, 0.3, 1.0)
 _LOAD: Final = 1.2
+_COST_REPLICATIONS: Final = 5
 # What the module prints as the expected output: TTFT p50 and p95, TPOT p50 and p95 in ms, tokens/s, wall time in s.
 _EXPECTED: Final[Mapping[str, tuple[float | None, ...]]] = {
     "static": (1920, 8410, 78, 210, 168, 350),
@@ -126,9 +129,10 @@ def _add_claims(document: Document, swept: Swept) -> None:
     )
     caption = f"Throughput and latency over the arrival rate: {H100.name}. Bars are 95 % intervals."
     document.add(Picture(rate_figure(swept[H100.name]), "rates-h100", caption))
+    sweep = regions.cost_sweep()
     for claim in found:
         document.add(Heading(f"Claim {claim.number}: {claim.text}", 3), *_trials(claim))
-        document.add(*_halved(claim, swept), *_region(claim, swept))
+        document.add(*_halved(claim, swept), *_region(claim, swept, sweep))
     document.add(Heading("Claim 6: slots in use", 3), Paragraph(six[1]))
     caption = "Calls of padded waves over calls of refilled slots: the claim holds where the line is above 1.5."
     document.add(Picture(drawn.call_region(), "claim6-region", caption))
@@ -163,36 +167,70 @@ def _halved(claim: Claim, swept: Swept) -> list[Paragraph]:
     return [Paragraph(f"Chunks that halve the mean ratio of TTFT p95: {'; '.join(said)}.")]
 
 
-def _region(claim: Claim, swept: Swept) -> list[Picture]:
-    if claim.number == 1:
-        caption = "TTFT p95 of static over that of continuous: the claim is about the band from 3 to the dashed line."
-        return [Picture(drawn.static_region(swept, COSTS), "claim1-region", caption)]
-    if claim.number != 2:
-        return []
-    pictures = [
-        Picture(drawn.chunk_region(swept[cost.name], cost.name), f"claim2-{key}", f"TTFT p95 by chunk, {cost.name}.")
-        for key, cost in (("linear", LINEAR), ("h100", H100))
-    ]
+def _region(claim: Claim, swept: Swept, sweep: regions.CostSweep) -> list[Picture]:
+    """Return the figure of where a claim holds; of claim 2 three."""
+    costs = (
+        f"Static and continuous, {regions.REPLICATIONS} replications of {regions.SECONDS:g} s; rows or lines x 0.1 to "
+        f"x 10 are the module's cost with all of it but the prompt's part multiplied, {regions.H100_ROW} is {H100.name}."
+    )
+    by_load = "Five replications of 20 s, as in the tables."
+    if claim.number == 2:
+        return [
+            *(
+                Picture(
+                    drawn.chunk_region(swept[cost.name], cost.name), f"claim2-{key}", f"TTFT p95 by chunk, {cost.name}."
+                )
+                for key, cost in (("linear", LINEAR), ("h100", H100))
+            ),
+            _cost_picture(),
+        ]
+    figure, caption = {
+        1: lambda: (
+            regions.static_bands(sweep),
+            f"Both halves of the claim; the bands are what is claimed, bars are 95 % intervals, an arrow is a bar that goes on below. {costs}",
+        ),
+        3: lambda: (
+            regions.tail_map(swept),
+            f"TTFT p95 (above) and p50 (below) of each chunk over those of continuous. {by_load}",
+        ),
+        4: lambda: (
+            regions.larger_map(swept),
+            f"From a chunk to the next larger one: tokens/s (above) and TTFT p95 (below), larger over smaller. {by_load}",
+        ),
+        5: lambda: (
+            regions.tpot_map(sweep),
+            f"TPOT p95 of continuous over its median; the claim holds up to 2.5. {costs}",
+        ),
+        7: lambda: (
+            regions.static_map(sweep),
+            f"TTFT p50 (above) and p95 (below) of static over those of continuous. {costs}",
+        ),
+    }[claim.number]()
+    return [Picture(figure, f"claim{claim.number}-region", caption)]
+
+
+def _cost_picture() -> Picture:
     ratios = _cost_ratios()
-    least = min(found for values in ratios.values() for found in values if found is not None)
+    least = min(mean for points in ratios.values() for _, mean, _ in points)
     caption = (
-        "TTFT p95 by chunk where continuous is asked for 1.2 times what it carries, over the part of the module's cost "
-        f"that each step pays again. The least is {least:.3g}: "
+        f"TTFT p95 by chunk under the module's cost, where continuous is asked for {_LOAD:g} times what it carries, over "
+        f"the part of that cost that each step pays again; {_COST_REPLICATIONS} replications of 20 s, bars are 95 % "
+        f"intervals. The least is {least:.3g}: "
     )
     caption += "some chunk halves it." if least <= 0.5 else "under a cost that is linear in tokens no chunk halves it."
-    return [*pictures, Picture(drawn.cost_region(ratios, _SCALES, _LOAD), "claim2-cost", caption)]
+    return Picture(drawn.cost_region(ratios, _LOAD), "claim2-cost", caption)
 
 
-def _cost_ratios() -> dict[int, list[float | None]]:
+def _cost_ratios() -> dict[int, list[Point]]:
     """Return TTFT p95 of each chunk over continuous at one load, as the fixed part of the cost is scaled."""
-    found: dict[int, list[float | None]] = {n: [] for n in CHUNKS}
+    found: dict[int, list[Point]] = {n: [] for n in CHUNKS}
+    policies = {name: keys for name, keys in POLICIES.items() if name != "static"}
     for scale in _SCALES:
-        light = loads(played(linear(scale), 10, replications=1, seconds=5), ["continuous"])["continuous"]
-        rate = 10 * _LOAD / light if light else 10.0
-        result = played(linear(scale), rate, replications=2, seconds=8)
-        for n, values in found.items():
-            compared = ratio(result, "p95_ttft_ms", f"chunked-{n}", "continuous")
-            values.append(compared[0] if compared else None)
+        keys = linear(scale)
+        result = played(keys, rate_at(keys, _LOAD), policies, replications=_COST_REPLICATIONS)
+        for n, points in found.items():
+            if compared := ratio(result, "p95_ttft_ms", f"chunked-{n}", "continuous"):
+                points.append((scale, *compared))
     return found
 
 
@@ -293,7 +331,9 @@ def _add_pictures(document: Document) -> None:
         Picture(
             drawn.sweet_spot(16.0, spot),
             "sweet-spot",
-            "TTFT, TPOT and throughput over the step's token budget at 16 requests/s.",
+            f"TTFT, TPOT and throughput over the step's token budget: {H100.name} at 16 requests/s, "
+            f"{drawn.SPOT_REPLICATIONS} replications of 20 s, bars are 95 % intervals, an arrow is a bar that goes on "
+            "below. The sweet spot is that of the ideal roofline at 70 % of the peak with 24 decodes of context 1100.",
         ),
         Picture(drawn.roofline(), "roofline", "Where decode steps, prefills and mixed steps lie on the roofline."),
     )

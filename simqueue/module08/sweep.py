@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from simqueue.errors import RunError
 from simqueue.experiment import run
 from simqueue.results.result import Result
 
@@ -91,22 +92,26 @@ def over_rates(cost: Cost) -> dict[float, Result]:
     return {rate: played(cost.keys, rate) for rate in cost.rates_rps}
 
 
+def rate_at(keys: Mapping[str, Any], load: float) -> float:
+    """Return the arrival rate at which continuous is asked for `load` times what it carries under a cost."""
+    light = played(keys, 4.0, {"continuous": POLICIES["continuous"]}, replications=1, seconds=5)
+    found = loads(light, ["continuous"])["continuous"]
+    if found is None:
+        raise RunError("bug: the load of continuous is not known at 4 requests/s")
+    return 4.0 * load / found
+
+
 def ratio(result: Result, metric: str, policy: str, base: str) -> tuple[float, float | None] | None:
     """Return the mean over replications of a metric's ratio of two policies, and its 95 % half-width.
 
     The policies are compared replication by replication: both saw the same traffic. None where it is undefined.
     """
-    from simqueue.statistics.intervals import mean_interval  # noqa: PLC0415 - only reports need it
+    return _paired(_values(result, metric, policy), _values(result, metric, base))
 
-    ratios = [
-        float(own) / float(other)
-        for own, other in zip(_values(result, metric, policy), _values(result, metric, base), strict=True)
-        if isinstance(own, int | float) and isinstance(other, int | float) and other > 0
-    ]
-    if not ratios:
-        return None
-    found = mean_interval(ratios)
-    return found.mean, found.half_width
+
+def spread(result: Result, high: str, low: str, policy: str) -> tuple[float, float | None] | None:
+    """Return the same of two metrics of one policy, as of a percentile over the median."""
+    return _paired(_values(result, high, policy), _values(result, low, policy))
 
 
 def value(result: Result, metric: str, policy: str) -> float | None:
@@ -119,6 +124,20 @@ def loads(result: Result, policies: Sequence[str]) -> dict[str, float | None]:
     """Return the offered load of each policy, as a share of what it can carry."""
     rows = {row["policy"]: row["load"] for row in result.summary_rows}
     return {name: load if isinstance(load := rows.get(name), float) else None for name in policies}
+
+
+def _paired(values: Sequence[Any], bases: Sequence[Any]) -> tuple[float, float | None] | None:
+    from simqueue.statistics.intervals import mean_interval  # noqa: PLC0415 - only reports need it
+
+    ratios = [
+        float(own) / float(other)
+        for own, other in zip(values, bases, strict=True)
+        if isinstance(own, int | float) and isinstance(other, int | float) and other > 0
+    ]
+    if not ratios:
+        return None
+    found = mean_interval(ratios)
+    return found.mean, found.half_width
 
 
 def _values(result: Result, metric: str, policy: str) -> list[Any]:

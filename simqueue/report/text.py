@@ -93,6 +93,21 @@ _SECTIONS: Final[tuple[tuple[tuple[str, str, Format], ...], ...]] = (
     ),
 )
 
+_CLASS_LINES: Final[tuple[tuple[str, str, Format], ...]] = (
+    ("completed", "completed", _count),
+    ("rejected", "rejected", _count),
+    ("timed out", "timed_out", _count),
+    ("throughput (req/s)", "request_throughput", _number),
+    ("goodput (req/s)", "request_goodput", _number),
+    ("TTFT mean (ms)", "mean_ttft_ms", _number),
+    ("TTFT p95", "p95_ttft_ms", _number),
+    ("TPOT mean (ms)", "mean_tpot_ms", _number),
+    ("E2EL p50 (ms)", "median_e2el_ms", _number),
+    ("E2EL p95", "p95_e2el_ms", _number),
+)
+"""What is shown of each workload or class below the lines of all requests."""
+_NO_CLASS: Final = "(no class)"
+
 _LOAD: Final = ("load", "binding", "overloaded")
 
 _PERCENTILES: Final = tuple(
@@ -104,48 +119,73 @@ def comparison_table(result: Shown, width: int = _WIDTH) -> Table:
     """Return the numbers people need first, policies side by side, as many as fit `width` (at most 100) columns.
 
     With replications, means carry the half-width of their interval: value ±half-width. Undefined values are shown as
-    `-`. Rows of request classes are not shown.
+    `-`. Workloads and classes follow below the lines of all requests, with the most important of their own.
     """
-    rows = [row for row in result.summary_rows if row["request_class"] == "all"]
+    rows, classes = _of_all(result), _of_classes(result)
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False, padding=(0, 1))
     table.add_column(no_wrap=True)
     most = _ACROSS_WITH_INTERVALS if result.replicated else _ACROSS
-    across = _across(rows, min(most, max(1, len(rows))), min(width, _WIDTH) - _LABELS_WIDTH)
+    cells = [_widest(row, classes) for row in rows]
+    across = _across(cells, min(most, max(1, len(rows))), min(width, _WIDTH) - _LABELS_WIDTH)
     for _ in range(across):
         # names and numbers stay whole; only a single name wider than everything is folded
         table.add_column(justify="right", no_wrap=across > 1, overflow="fold")
     for start in range(0, len(rows), across):
-        _add_block(table, rows[start : start + across])
+        _add_block(table, rows[start : start + across], classes)
     return table
 
 
-def _across(rows: list[Row], most: int, width: int) -> int:
-    """Return how many policies fit side by side."""
-    wide = [max(len(text) for text in (str(row["policy"]), *_cells(row))) + 2 for row in rows]
+def _of_all(result: Shown) -> list[Row]:
+    return [row for row in result.summary_rows if row["request_class"] == "all"]
+
+
+def _of_classes(result: Shown) -> dict[str, dict[str, Row]]:
+    """Return the rows of workloads and classes by name, then by policy; a name may be missing at a policy."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in result.summary_rows:
+        if row["request_class"] != "all":
+            name = _NO_CLASS if row["request_class"] is None else str(row["request_class"])
+            found.setdefault(name, {})[str(row["policy"])] = row
+    return found
+
+
+def _across(wide: list[int], most: int, width: int) -> int:
+    """Return how many policies fit side by side, whose cells are so wide."""
     for across in range(most, 1, -1):
         if sum(max(wide[place::across]) for place in range(across)) <= width:
             return across
     return 1
 
 
-def _cells(row: Row) -> list[str]:
-    return [_cell(row, column, shown) for section in _SECTIONS for _, column, shown in section]
+def _widest(row: Row, classes: dict[str, dict[str, Row]]) -> int:
+    """Return the characters that the column of a policy takes, with the space around them."""
+    policy = str(row["policy"])
+    texts = [_cell(row, column, shown) for section in _SECTIONS for _, column, shown in section]
+    for named in classes.values():
+        texts += [_cell_of(named.get(policy), column, shown) for _, column, shown in _CLASS_LINES]
+    return max(map(len, (policy, *texts))) + 2
 
 
 def comparison_rows(result: Shown) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """Return the policies' names, and for each line of the comparison its label and one text a policy."""
-    rows = [row for row in result.summary_rows if row["request_class"] == "all"]
+    rows = _of_all(result)
+    policies = [str(row["policy"]) for row in rows]
     lines = [
         (label, [_cell(row, column, shown) for row in rows])
         for section in _SECTIONS
         for label, column, shown in section
     ]
-    return [str(row["policy"]) for row in rows], lines
+    for name, named in _of_classes(result).items():
+        lines += [
+            (f"{name}: {label}", [_cell_of(named.get(policy), column, shown) for policy in policies])
+            for label, column, shown in _CLASS_LINES
+        ]
+    return policies, lines
 
 
 def notes(result: Shown) -> list[str]:
     """Return what a reader must know beside the table: intervals, warm-up, and percentiles of too few requests."""
-    rows = [row for row in result.summary_rows if row["request_class"] == "all"]
+    rows = _of_all(result)
     lines = []
     if result.replicated:
         lines.append(f"±: half-width of the {100 * result.confidence:g} % Student-t interval over replications")
@@ -170,19 +210,37 @@ def _too_small(row: Row) -> str | None:
 
 
 def _cell(row: Row, column: str, shown: Format) -> str:
-    # what would limit a policy is of no use without a load, and a policy that served nobody has none to judge
-    if (column == "binding" and row["load"] is None) or (column in _LOAD and not row["completed"]):
+    # what would limit a policy is of no use without a load, and a policy that refuses everybody carries none
+    if (column == "binding" and row["load"] is None) or (column in _LOAD and row["rejected"] == row["n_requests"]):
         return UNDEFINED
+    if column == "timed_out" and row["timed_out"]:
+        return f"{shown(row['timed_out'])} ({_share(row['timed_out_share'])})"
     low, high = row.get(f"ci_low_{column}"), row.get(f"ci_high_{column}")
     if not (isinstance(low, int | float) and isinstance(high, int | float)):
         return shown(row[column])
     return f"{shown(row[column])} ±{shown((high - low) / 2)}"
 
 
-def _add_block(table: Table, rows: list[Row]) -> None:
+def _cell_of(row: Row | None, column: str, shown: Format) -> str:
+    """Return the text for a class that may not be there."""
+    return UNDEFINED if row is None else _cell(row, column, shown)
+
+
+def _add_block(table: Table, rows: list[Row], classes: dict[str, dict[str, Row]]) -> None:
     table.add_row("", *(Text(str(row["policy"]), style="bold") for row in rows))
     for section in _SECTIONS:
         table.add_section()
         for label, column, shown in section:
             table.add_row(label, *(_cell(row, column, shown) for row in rows))
+    for name, named in classes.items():
+        table.add_section()
+        table.add_row(Text(_short(name), style="bold"))
+        for label, column, shown in _CLASS_LINES:
+            table.add_row(f" {label}", *(_cell_of(named.get(str(row["policy"])), column, shown) for row in rows))
     table.add_section()
+
+
+def _short(name: str) -> str:
+    """Return a class's name cut to the column of labels, so that the numbers keep their place."""
+    most = _LABELS_WIDTH - 2
+    return name if len(name) <= most else f"{name[: most - 3]}..."

@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from simqueue.report.canvas import MUTED, legend_below, new_figure, number, plain_log_y, say_empty
+from simqueue.report.regions import mark_cut
 from simqueue.report.shown import Shown
 from simqueue.report.style import LineStyle, figure_style, line_styles, literal
 
@@ -30,7 +31,9 @@ _CHUNK_PANELS: Final = {
 }
 
 
-def chunk_figure(results: Mapping[int, Shown], policy: str, *, sweet_spot_tokens: float | None = None) -> Figure:
+def chunk_figure(
+    results: Mapping[int, Shown], policy: str, *, sweet_spot_tokens: float | None = None, title: str = ""
+) -> Figure:
     """Return TTFT, TPOT and throughput of one policy over its chunk size.
 
     Parameters
@@ -39,6 +42,8 @@ def chunk_figure(results: Mapping[int, Shown], policy: str, *, sweet_spot_tokens
     policy : str
     sweet_spot_tokens : float, optional
         The chunk that fills a step up to the point where it begins to take longer; marked where it is given.
+    title : str
+        What was run: the model, the GPU, the rate. Above the panels.
     """
     chunks = sorted(results)
     rows = [_row(results[chunk], policy) for chunk in chunks]
@@ -51,6 +56,7 @@ def chunk_figure(results: Mapping[int, Shown], policy: str, *, sweet_spot_tokens
             _line(ax, chunks, [row.get(metric) for row in rows], rows, metric, style)
             if metric == "p95_ttft_ms" and ax.lines:
                 plain_log_y(ax)
+                mark_cut(ax, _lower_ends(chunks, rows, metric), style.color)
             if sweet_spot_tokens is not None:
                 ax.axvline(sweet_spot_tokens, color=MUTED, linestyle=(0, (4, 3)), linewidth=1.2)
             ax.set(title=label, xlabel="chunk (tokens)")
@@ -59,6 +65,8 @@ def chunk_figure(results: Mapping[int, Shown], policy: str, *, sweet_spot_tokens
         if sweet_spot_tokens is not None:
             label = f"sweet spot: {number(sweet_spot_tokens)} tokens, the step is not lengthened"
             handles.append(Line2D([], [], color=MUTED, linestyle=(0, (4, 3)), label=label))
+        if title:
+            figure.suptitle(literal(title), x=0.01, ha="left", fontsize="medium")
         legend_below(figure, handles)
     return figure
 
@@ -78,6 +86,9 @@ def rate_figure(results: Mapping[float, Shown]) -> Figure:
             ax.set(title=label, xlabel="arrival rate (requests/s)")
             if metric != "output_throughput" and ax.lines:
                 plain_log_y(ax)
+                for name, style in zip(policies, styles, strict=True):
+                    own = [_row(results[rate], name) for rate in rates]
+                    mark_cut(ax, _lower_ends(rates, own, metric), style.color)
         legend_below(figure, [_handle(name, style) for name, style in zip(policies, styles, strict=True)])
     return figure
 
@@ -90,6 +101,7 @@ def series_figure(
     ylabel: str,
     title: str,
     threshold: tuple[float, str] | None = None,
+    second: float | None = None,
     log: str = "",
 ) -> Figure:
     """Return lines over a common axis, with a level that a claim speaks of.
@@ -101,6 +113,8 @@ def series_figure(
     xlabel, ylabel, title : str
     threshold : (float, str), optional
         A level and what it is.
+    second : float, optional
+        Another level, drawn like the first, whose words speak of both.
     log : str
         Which axes are logarithmic: any of "x", "y", "xy", "".
     """
@@ -112,7 +126,8 @@ def series_figure(
             _line(ax, x, values, [], "", style)
         handles = [_handle(name, style) for name, style in zip(series, styles, strict=True)]
         if threshold is not None:
-            ax.axhline(threshold[0], color=MUTED, linestyle=(0, (4, 3)), linewidth=1.2)
+            for level in (threshold[0],) if second is None else (threshold[0], second):
+                ax.axhline(level, color=MUTED, linestyle=(0, (4, 3)), linewidth=1.2)
             handles.append(Line2D([], [], color=MUTED, linestyle=(0, (4, 3)), label=threshold[1]))
         ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
         if "x" in log and len(x):
@@ -142,6 +157,11 @@ def _line(
         high = rows[i].get(f"ci_high_{metric}") if rows else None
         if isinstance(low, float) and isinstance(high, float):
             ax.vlines(x[i], max(low, 1e-9), high, color=style.color, linewidth=1.2)
+
+
+def _lower_ends(x: Sequence[float], rows: Sequence[Row], metric: str) -> list[tuple[float, float]]:
+    ends = zip(x, (row.get(f"ci_low_{metric}") for row in rows), strict=True)
+    return [(place, low) for place, low in ends if isinstance(low, float)]
 
 
 def _log_ticks(ax: Axes, x: Sequence[float]) -> None:

@@ -182,8 +182,8 @@ class Result:
         return f"{count} of {total} requests rejected" + (f", the first: {first}" if first else "")
 
     def _overload(self, row: Row) -> list[str]:
-        if row["request_class"] != ALL_CLASSES or not row["overloaded"] or not row["completed"]:
-            return []  # where nothing finished there is nothing to be said about load
+        if row["request_class"] != ALL_CLASSES or not row["overloaded"] or row["rejected"] == row["n_requests"]:
+            return []  # where all are refused there is nothing to be said about load
         load = row["load"]
         asked = "its queue grew throughout"
         if isinstance(load, float) and load >= 1:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from simqueue.request import Status
-from simqueue.results.metrics import Floats, has_status
-from simqueue.statistics.overload import Trend, is_overloaded, met_somebody, trend
+from simqueue.results.metrics import Floats, Mask, has_status
+from simqueue.statistics.overload import BACKLOG_SHARE, Trend, is_overloaded, met_somebody, trend
 
 if TYPE_CHECKING:
     from simqueue.results.summary import Row
@@ -55,15 +55,41 @@ def run_trend(recording: Recording) -> Trend | None:
 
 def judged(rows: list[Row], recording: Recording, offered: OfferedLoad, warmup_s: float) -> list[Row]:
     """Return the rows of one run with load, binding, overloaded, window and warm-up filled in."""
-    overloaded = is_overloaded(offered.load, run_trend(recording))
     added: Row = {
         "load": offered.load,
         "binding": offered.binding,
-        "overloaded": overloaded,
+        "overloaded": _overloaded(offered.load, recording),
         "window": STEADY if warmup_s > 0 else WHOLE_RUN,
         "warmup_s": warmup_s,
     }
     return [row | added for row in rows]
+
+
+def _overloaded(load: float | None, recording: Recording) -> bool | None:
+    """Return whether the run has no steady state; None where neither load nor trend can tell.
+
+    Without a load, people who wait for answers before they ask again are left out: however slow the server, they never
+    are more than they are. What they and all others do together still shows that a queue grows.
+    """
+    found = run_trend(recording)
+    if load is not None or (found is not None and found.rising):
+        return is_overloaded(load, found)
+    alone = _asks_unanswered(recording)
+    if not alone.any():
+        return None
+    arrival_s, leave_s = stay(recording)
+    given_up = float(np.mean(has_status(recording.requests, Status.TIMED_OUT)[alone]))
+    return is_overloaded(None, trend(arrival_s[alone], leave_s[alone]), conclusive=given_up <= BACKLOG_SHARE)
+
+
+def _asks_unanswered(recording: Recording) -> Mask:
+    """Return which requests came whatever became of others: those of no session and no client, shape (n_requests,)."""
+    requests = recording.requests
+    alone = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
+    for name in ("session", "client"):
+        if name in requests:
+            alone &= np.array([label is None for label in requests[name]], dtype=np.bool_)
+    return alone
 
 
 def shown(row: Row, *, overloaded: bool) -> Row:

@@ -172,7 +172,11 @@ class Static(Policy):
     def commit(self, plan: Plan) -> None:
         """End the wave, and give its blocks back, when its longest request has its last token."""
         wave = self.wave
-        if wave is not None and not wave.open:
+        if wave is None:
+            return
+        if plan.finishing:
+            wave.jobs = [job for job in wave.jobs if job not in plan.finishing]
+        if not wave.open:
             self.kv.give_back(wave.blocks)
             self.wave = None
 

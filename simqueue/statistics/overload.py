@@ -92,7 +92,7 @@ def slope_t(values: NDArray[np.float64]) -> float:
     return slope / float(np.sqrt(rest / (x @ x))) if rest > 0 else float(np.copysign(np.inf, slope))
 
 
-def is_overloaded(load: float | None, found: Trend | None) -> bool | None:
+def is_overloaded(load: float | None, found: Trend | None, *, conclusive: bool = True) -> bool | None:
     """Return whether a run has no steady state: it is asked for more than it can carry, or its queue grew.
 
     Parameters
@@ -100,15 +100,18 @@ def is_overloaded(load: float | None, found: Trend | None) -> bool | None:
     load : float or None
         Offered load over capacity, where it is known.
     found : Trend or None
+    conclusive : bool
+        Whether a queue that does not grow shows a steady state. It does not where requests wait for answers before
+        they come, or leave without one: such a queue has a limit at any load.
 
     Returns
     -------
     bool or None
-        None where nothing is known: no rate, and too few requests for a trend.
+        None where nothing is known: no load, and no trend that shows anything.
     """
-    if load is None and found is None:
-        return None
-    return (load is not None and load >= 1) or (found is not None and found.rising)
+    if (load is not None and load >= 1) or (found is not None and found.rising):
+        return True
+    return False if load is not None or (found is not None and conclusive) else None
 
 
 def met_somebody(arrival_s: NDArray[Any], leave_s: NDArray[Any]) -> float | None:

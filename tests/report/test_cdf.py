@@ -100,7 +100,7 @@ def test_requests_of_the_warmup_are_not_drawn(result_of: Any) -> None:
 def test_outputs_of_one_token_alone_have_no_tpot_to_draw(result_of: Any) -> None:
     """A figure of TPOT without a request that has one tells why it is empty."""
     result = result_of({"p": [1.0]})
-    result.runs[0].recording.requests["output_tokens"][:] = 1
+    result.runs[0].recording.requests["tokens_emitted"][:] = 1
     assert [t.get_text() for t in cdf_axes(result, "tpot_ms").texts] == ["no output of two tokens or more"]
 
 

@@ -1,0 +1,77 @@
+"""Rows of the measurements that no preset is fitted to, counted with the reason."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from simqueue.fidelity.evaluate import SERVED_PRESETS
+from simqueue.fidelity.served import GPUS, MODELS, selected
+from simqueue.fidelity.steps import STEPS_FILE, reason_not_a_case
+
+SERVED_FILE: Final = "served_ttft_tpot_hopper.csv"
+
+_SPLIT: Final = "prefill and decode on servers of their own (mode `disagg`); one replica is simulated here"
+_EXPERTS: Final = (
+    "mixtures of experts: no source measured steps of theirs, so which experts' weights a step reads, and how long "
+    "their exchange takes, has not been calibrated"
+)
+_UNFITTED: Final = "{engine}, {model} {precision} on {gpu}: not fitted; put to the nearest preset below"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Rows of one table that share a reason.
+
+    Attributes
+    ----------
+    table : str
+        File of the measurements.
+    rows : int
+    why : str
+    """
+
+    table: str
+    rows: int
+    why: str
+
+
+def left_out(folder: Path) -> list[LeftOut]:
+    """Count the rows that no preset is compared with or fitted to, by table and reason, in order of appearance."""
+    counts = Counter(_reasons(folder))
+    return [LeftOut(table, rows, why) for (table, why), rows in counts.items()]
+
+
+def _reasons(folder: Path) -> Iterator[tuple[str, str]]:
+    for row in _rows(folder / STEPS_FILE):
+        why = None if row["source"] == "vidur" else reason_not_a_case(row)
+        if why is not None:
+            yield STEPS_FILE, why
+    for row in _rows(folder / SERVED_FILE):
+        why = _why_not_served(row)
+        if why is not None:
+            yield SERVED_FILE, why
+
+
+def _why_not_served(row: dict[str, str]) -> str | None:
+    if any(selected(row, *selection) for *selection, _ in SERVED_PRESETS):
+        return None
+    if row["mode"] != "agg":
+        return _SPLIT
+    if row["model_path"] not in MODELS:
+        return _EXPERTS
+    return _UNFITTED.format(
+        engine=row["backend"],
+        model=MODELS[row["model_path"]],
+        precision=row["precision"] or "bf16",
+        gpu=GPUS[row["system"]],
+    )
+
+
+def _rows(file: Path) -> Iterator[dict[str, str]]:
+    with file.open(encoding="utf-8", newline="") as lines:
+        yield from csv.DictReader(lines)

@@ -1,0 +1,170 @@
+"""Figures of where a claim holds: a map of verdicts over two knobs, and lines against the band that is claimed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import seaborn as sns
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+
+from simqueue.report.canvas import legend_below, new_figure, number, plain_log_y, say_empty
+from simqueue.report.style import figure_style, line_styles, literal
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from simqueue.report.style import LineStyle
+
+_SAID: Final[Mapping[str, tuple[str, str, str]]] = {
+    "yes": ("the claim holds", "", "white"),
+    "unclear": ("unclear: the interval holds both", "///", "black"),
+    "no": ("the claim does not hold", "", "black"),
+}
+Point = tuple[float, float, float | None]
+"""Place on the x axis, mean, half-width of its interval or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictMap:
+    """Verdicts over two knobs.
+
+    Attributes
+    ----------
+    title, xlabel, ylabel : str
+    columns, rows : sequence of str
+        Values of the knobs; rows from the top.
+    cells : sequence of sequence of (str, str)
+        By row and column: what to write, and "yes", "no" or "unclear".
+    """
+
+    title: str
+    xlabel: str
+    ylabel: str
+    columns: Sequence[str]
+    rows: Sequence[str]
+    cells: Sequence[Sequence[tuple[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class BandPanel:
+    """Lines with intervals, and the band in which a claim says that they lie.
+
+    Attributes
+    ----------
+    title, ylabel : str
+    series : mapping of name to points
+    band : (float, float)
+    """
+
+    title: str
+    ylabel: str
+    series: Mapping[str, Sequence[Point]]
+    band: tuple[float, float]
+
+
+def verdict_maps(maps: Sequence[VerdictMap]) -> Figure:
+    """Return the maps one below the other, each cell coloured by its verdict and holding its numbers."""
+    fills = _fills()
+    with figure_style():
+        figure = new_figure(10, 0.9 + sum(1.2 + 0.55 * len(one.rows) for one in maps))
+        axes = figure.subplots(len(maps), 1, squeeze=False, height_ratios=[len(one.rows) + 1.5 for one in maps])
+        for ax, one in zip(axes[:, 0], maps, strict=True):
+            _draw_map(ax, one)
+        legend_below(figure, [_patch(holds, fills[holds]) for holds in _SAID])
+    return figure
+
+
+def band_figure(panels: Sequence[BandPanel], *, xlabel: str, claimed: str) -> Figure:
+    """Return the panels side by side over one logarithmic x axis; bars are intervals, an arrow one that reaches 0.
+
+    Parameters
+    ----------
+    panels : sequence of BandPanel
+        All with the same names of series.
+    xlabel : str
+    claimed : str
+        What the band is.
+    """
+    names = list(panels[0].series) if panels else []
+    styles = line_styles(len(names))
+    with figure_style():
+        figure = new_figure(12, 4.8)
+        axes = figure.subplots(1, max(len(panels), 1), squeeze=False)[0]
+        for ax, panel in zip(axes, panels, strict=False):
+            _draw_band(ax, panel, styles)
+            ax.set(xlabel=xlabel, ylabel=panel.ylabel, title=panel.title)
+        handles: list[Patch | Line2D] = [
+            Line2D([], [], color=s.color, linestyle=s.linestyle, marker="o", markersize=4, label=literal(name))
+            for name, s in zip(names, styles, strict=True)
+        ]
+        legend_below(figure, [*handles, Patch(facecolor="0.85", edgecolor="0.5", label=claimed)])
+    return figure
+
+
+def mark_cut(ax: Axes, ends: Sequence[tuple[float, float]], color: object) -> None:
+    """Put an arrow at the bottom of the axes where an interval, given by place and lower end, reaches below them."""
+    bottom = ax.get_ylim()[0]
+    cut = [x for x, low in ends if low < bottom]
+    if cut:
+        ax.plot(cut, [bottom] * len(cut), linestyle="none", marker=7, markersize=7, color=color, clip_on=False)
+        ax.set_ylim(bottom=bottom)
+
+
+def _fills() -> dict[str, tuple[float, float, float]]:
+    palette = sns.color_palette("colorblind")
+    pale = tuple(1 - 0.4 * (1 - part) for part in palette[1])
+    return {"yes": palette[0], "unclear": (0.88, 0.88, 0.88), "no": (pale[0], pale[1], pale[2])}
+
+
+def _patch(holds: str, fill: tuple[float, float, float]) -> Patch:
+    label, hatch, _ = _SAID[holds]
+    return Patch(facecolor=fill, hatch=hatch, edgecolor="0.65", label=label)
+
+
+def _draw_map(ax: Axes, one: VerdictMap) -> None:
+    fills = _fills()
+    for y, row in enumerate(one.cells):
+        for x, (text, holds) in enumerate(row):
+            _, hatch, ink = _SAID[holds]
+            ax.add_patch(Rectangle((x, y), 1, 1, facecolor=fills[holds], hatch=hatch, edgecolor="0.65", linewidth=0.8))
+            ground = {"facecolor": fills[holds], "edgecolor": "none", "pad": 1.2}
+            ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=8, color=ink, bbox=ground)
+    ax.set(xlim=(0, len(one.columns)), ylim=(len(one.rows), 0), title=literal(one.title))
+    ax.set(xlabel=one.xlabel, ylabel=one.ylabel)
+    ax.set_xticks([i + 0.5 for i in range(len(one.columns))], list(one.columns))
+    ax.set_yticks([i + 0.5 for i in range(len(one.rows))], list(one.rows))
+    ax.grid(visible=False)
+
+
+def _draw_band(ax: Axes, panel: BandPanel, styles: Sequence[LineStyle]) -> None:
+    for points, style in zip(panel.series.values(), styles, strict=True):
+        if points:
+            x, means = [p[0] for p in points], [p[1] for p in points]
+            ax.plot(x, means, color=style.color, linestyle=style.linestyle, marker="o", markersize=4)
+    if not ax.lines:
+        say_empty(ax, "undefined")
+        return
+    low, high = panel.band
+    ax.axhspan(low, high, facecolor="0.85", edgecolor="0.5", zorder=0)
+    bars = [(x, mean - width, mean + width) for points in panel.series.values() for x, mean, width in points if width]
+    least = min(p[1] for points in panel.series.values() for p in points)
+    highest = max([high, *(end for _, _, end in bars), *(p[1] for points in panel.series.values() for p in points)])
+    for points, style in zip(panel.series.values(), styles, strict=True):
+        own = [(x, mean - width, mean + width) for x, mean, width in points if width]
+        ax.vlines(
+            [x for x, _, _ in own], [max(start, 0.5 * least) for _, start, _ in own], [end for _, _, end in own],
+            color=style.color, linewidth=1.2,
+        )  # fmt: skip
+    plain_log_y(ax)
+    ax.set_ylim(0.55 * min(least, low), 1.3 * highest if math.isfinite(highest) else None)
+    for points, style in zip(panel.series.values(), styles, strict=True):
+        mark_cut(ax, [(x, mean - width) for x, mean, width in points if width], style.color)
+    ax.set_xscale("log")
+    ticks = sorted({p[0] for points in panel.series.values() for p in points})
+    ax.set_xticks(ticks, [number(tick) for tick in ticks])
+    ax.minorticks_off()
