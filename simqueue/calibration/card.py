@@ -12,6 +12,8 @@ from simqueue.calibration.fit import Fit
 from simqueue.steptime import Batch, Coefficients
 
 _DIGITS = 4
+_NEXT_TO_ZERO = 1e-6
+"""A search that stays inside its bounds ends beside the bound 0 and not on it; no unit used here is felt below this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +37,8 @@ class Provenance:
 
 
 def rounded(fit: Fit) -> Coefficients:
-    """Return the coefficients as a preset file states them: four significant digits."""
-    return Coefficients.model_validate(
-        {name: value if value is None else float(f"{value:.{_DIGITS}g}") for name, value in fit.coefficients}
-    )
+    """Return the coefficients as a preset file states them: four significant digits, 0 for what is next to it."""
+    return Coefficients.model_validate({name: _stated(value) for name, value in fit.coefficients})
 
 
 def valid_range(cases: Sequence[Case]) -> dict[str, Any]:
@@ -84,6 +84,12 @@ def preset_text(fit: Fit, origin: Provenance, errors: Sequence[ErrorRow], valid:
     lines.append(f"  - source: {_scalar('fitted to the data above: soft-L1 loss of relative errors, within bounds')}")
     lines += [f"    {name}: {_scalar(getattr(values, name))}" for name in fit.free]
     return "\n".join(lines) + "\n"
+
+
+def _stated(value: float | None) -> float | None:
+    if value is None:
+        return None
+    return float(f"{value:.{_DIGITS}g}") if abs(value) > _NEXT_TO_ZERO else 0.0
 
 
 def _batches(case: Case) -> Iterable[Batch]:

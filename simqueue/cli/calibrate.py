@@ -209,14 +209,15 @@ def _show(found: Fit, errors: Sequence[ErrorRow], out: Path) -> None:
     from rich import box
     from rich.table import Table
 
+    from simqueue.calibration.card import rounded
+
+    stated = rounded(found)
     values = Table("value", "fitted", "standard error", "identified", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in found.free:
         spread = found.standard_errors[name]
         loose = found.not_identified.get(name)
         said = "-" if spread == float("inf") else f"{spread:.2g}"
-        values.add_row(
-            name, f"{getattr(found.coefficients, name):.4g}", said, "yes" if loose is None else f"no: {loose}"
-        )
+        values.add_row(name, f"{getattr(stated, name):.4g}", said, "yes" if loose is None else f"no: {loose}")
     console().print(values)
     table: Any = Table(
         "phase", "rows", "mean abs error", "median", "bias", "worst", box=box.SIMPLE_HEAD, pad_edge=False
@@ -230,14 +231,17 @@ def _show(found: Fit, errors: Sequence[ErrorRow], out: Path) -> None:
             f"{row.worst:.1f} %",
         )
     console().print(table)
-    _warn(found, errors[0])
+    doubted = _warned(found, errors[0])
     typer.echo(f"written: {out}")
-    typer.echo(f"use it with: step_time: {{kind: roofline, preset: {out}}}")
+    how = "to use it in spite of the warnings" if doubted else "use it with"
+    typer.echo(f"{how}: step_time: {{kind: roofline, preset: {out}}}")
 
 
-def _warn(found: Fit, all_errors: ErrorRow) -> None:
-    """Say before "use it with" what speaks against using it."""
+def _warned(found: Fit, all_errors: ErrorRow) -> bool:
+    """Print what speaks against using the fit, and say whether anything does."""
     from simqueue.calibration.choice import doubts
 
-    for line in doubts(found, all_errors):
+    lines = list(doubts(found, all_errors))
+    for line in lines:
         typer.echo(f"warning: {line}")
+    return bool(lines)

@@ -35,7 +35,10 @@ def capacity(
     workers: Workers = None,
     debug: Debug = False,  # noqa: ARG001 - read where errors are shown
 ) -> None:
-    """Print the largest rate each policy can carry, what limits it, and estimated latencies at the scenario's rate."""
+    """Print the largest rate each policy can carry, what limits it, and estimated latencies at the scenario's rate.
+
+    Leaves with 2 if no policy has a capacity that a law gives; with --json the reasons are in `note`.
+    """
     from simqueue.experiment.load import policy_loads
     from simqueue.scenario import load
     from simqueue.scenario.library import find
@@ -43,13 +46,17 @@ def capacity(
     loaded = load(find(scenario), set_ or (), seed)
     if simulate and figure is None:
         raise InputError("--simulate needs --figure FILE, where its points are drawn")
+    if figure is not None and figure.suffix not in (".png", ".svg"):
+        raise InputError(f"--figure {figure}: must end in .png or .svg")
     found = policy_loads(loaded)
     if json_:
         import json
 
         typer.echo(json.dumps({name: plain(one) for name, one in found.items()}, allow_nan=False))
-    else:
+    elif any(one.capacity for one in found.values()):
         _show(found)
+    else:
+        raise InputError("; ".join(f"{name}: no capacity, {one.why_not}" for name, one in found.items()))
     if figure is not None:
         _draw(loaded, figure, simulate=simulate, replications=replications, requests=requests, workers=workers)
         if not json_:
@@ -71,7 +78,7 @@ def plain(found: PolicyLoad) -> dict[str, Any]:
         "estimated_ttft_ms": 1000 * point.ttft_s if point else None,
         "estimated_e2el_ms": 1000 * point.e2el_s if point else None,
         "estimated_running": point.running if point else None,
-        "note": found.why_not or None,
+        "note": found.why_not or found.caution or None,
     }
 
 
@@ -103,10 +110,18 @@ def _show(found: dict[str, PolicyLoad]) -> None:
     for label, key in rows:
         table.add_row(label, *(_cell(one, key) for one in values.values()))
     console().print(table)
-    typer.echo("capacity is good to some 2-3 %; TPOT to some 6 %, TTFT to 10-20 % below a load of 0.95")
+    typer.echo(_accuracy(found))
     for name, one in found.items():
-        if one.why_not:
-            typer.echo(f"{name}: {one.why_not}")
+        if said := one.why_not or one.caution:
+            typer.echo(f"{name}: {said}")
+
+
+def _accuracy(found: dict[str, PolicyLoad]) -> str:
+    sure = [name for name, one in found.items() if one.capacity and not one.caution]
+    doubtful = any(one.caution for one in found.values())
+    whose = f" of {', '.join(sure)}" if doubtful else ""
+    capacity_part = f"capacity{whose}: good to some 2-3 %; " if sure else ""
+    return f"{capacity_part}TPOT: to some 6 %, TTFT: to 10-20 %, below a load of 0.95"
 
 
 def _cell(values: dict[str, Any], key: str) -> str:
@@ -127,8 +142,6 @@ def _draw(
     from simqueue.experiment.rates import SHARES, curves, simulated
     from simqueue.report.capacity import capacity_figure, save
 
-    if file.suffix not in (".png", ".svg"):
-        raise InputError(f"--figure {file}: must end in .png or .svg")
     lines = curves(scenario)
     if not lines:
         raise InputError("capacity: no policy of this scenario has a capacity law")

@@ -48,7 +48,7 @@ def reason_not_a_case(row: Mapping[str, str]) -> str | None:
     if row["model"] not in MODELS:
         return f"{row['model']} ({row['source']}): an MLP of two matrices and ALiBi, a geometry not counted here"
     if row["flag"]:
-        return f"{row['model']} ({row['source']}), flagged by the collection: {row['flag'].replace('batch', 'batch of')}"
+        return f"{row['model']} ({row['source']}), flagged by the collection ({row['flag']})"
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from simqueue.module08.sweep import CHUNKS, COSTS, Cost, loads, ratio, spread, value
@@ -176,7 +177,7 @@ def _larger_chunks(result: Result) -> tuple[tuple[str, ...], Holds]:
     tokens = [value(result, "output_throughput", f"chunked-{n}") or 0.0 for n in CHUNKS]
     tails = [value(result, "p95_ttft_ms", f"chunked-{n}") or 0.0 for n in CHUNKS]
     seen = (" < ".join(map(str, CHUNKS)), ", ".join(f"{v:,.0f}" for v in tokens), ", ".join(f"{v:,.0f}" for v in tails))
-    return seen, _all(*(larger_pays(result, *pair)[1] for pair in zip(CHUNKS, CHUNKS[1:], strict=False)))
+    return seen, _all(*(larger_pays(result, *pair)[1] for pair in pairwise(CHUNKS)))
 
 
 def larger_pays(result: Result, small: int, large: int) -> tuple[tuple[str, ...], Holds]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from simqueue.module08.claims import Holds, Swept, larger_pays, static_is_worse, tail_not_middle, tpot_tail
+from simqueue.module08.claims import Holds, Rule, Swept, larger_pays, static_is_worse, tail_not_middle, tpot_tail
 from simqueue.module08.sweep import CHUNKS, COSTS, H100, POLICIES, linear, loads, played, rate_at, ratio
 from simqueue.report.regions import BandPanel, Point, VerdictMap, band_figure, verdict_maps
 from simqueue.results.result import Result
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
 
 LOADS: Final = (0.05, 0.2, 0.5, 0.8, 1.2, 2.0, 4.0)
 SCALES: Final = (0.1, 0.3, 1.0, 3.0, 10.0)
-SECONDS: Final = 15.0
+SECONDS: Final = 10.0
 REPLICATIONS: Final = 5
 H100_ROW: Final = "H100"
-LARGEST_TAIL: Final = 2.5
 TTFT_BAND: Final = (3.0, 4.0)
 TOKENS_BAND: Final = (2.0, 2.6)
 _LOAD_LABEL: Final = "load of continuous (offered over capacity)"
@@ -39,6 +39,32 @@ def cost_sweep() -> CostSweep:
         }
         for name, keys in costs.items()
     }
+
+
+def region(claim: int, swept: Swept, sweep: CostSweep) -> tuple[Figure, str]:
+    """Return the figure of where claim 1, 3, 4, 5 or 7 holds, and what it shows in words."""
+    by_cost = (
+        f"Static and continuous, {REPLICATIONS} replications of {SECONDS:g} s; x 0.1 to x 10: the module's cost with "
+        f"all of it but the prompt's part multiplied; {H100_ROW}: {H100.name}."
+    )
+    if claim == 1:
+        said = "Both halves of the claim and its bands. Bars are 95 % intervals, an arrow is a bar that goes on below."
+        return static_bands(sweep), f"{said} {by_cost}"
+    kinds: Mapping[int, Callable[[], tuple[list[VerdictMap], str]]] = {
+        3: lambda: (tail_maps(swept), "TTFT p95 (above) and p50 (below) of each chunk over those of continuous."),
+        4: lambda: (larger_maps(swept), "Tokens/s (above) and TTFT p95 (below) of a chunk over those of a smaller."),
+        5: lambda: (tpot_maps(sweep), "TPOT p95 of continuous over its median; the claim holds up to 2.5."),
+        7: lambda: (static_maps(sweep), "TTFT p50 (above) and p95 (below) of static over those of continuous."),
+    }
+    maps, said = kinds[claim]()
+    made = by_cost if claim in (5, 7) else "Five replications of 20 s, as in the tables."
+    return verdict_maps(maps), f"{said} {_counted(maps)} {made}"
+
+
+def _counted(maps: Sequence[VerdictMap]) -> str:
+    """Say in how many cells a claim holds, and in how many it is open."""
+    found = [holds for one in maps for row in one.cells for _, holds in row]
+    return f"It holds in {found.count('yes')} of {len(found)} cells, and is unclear in {found.count('unclear')}."
 
 
 def static_bands(sweep: CostSweep) -> Figure:
@@ -66,57 +92,54 @@ def static_bands(sweep: CostSweep) -> Figure:
     )
 
 
-def tail_map(swept: Swept) -> Figure:
+def tail_maps(swept: Swept) -> list[VerdictMap]:
     """Return where a chunk improves the tail of TTFT and not its middle, over load and chunk."""
     return _chunk_maps(swept, {str(n): _of_chunk(n) for n in CHUNKS}, "chunk (tokens)")
 
 
-def larger_map(swept: Swept) -> Figure:
+def larger_maps(swept: Swept) -> list[VerdictMap]:
     """Return where the larger of two chunks has more tokens/s and a worse TTFT p95, over load and chunk."""
-    pairs = list(zip(CHUNKS, CHUNKS[1:], strict=False))
-    return _chunk_maps(swept, {f"{a} to {b}": _of_pair(a, b) for a, b in pairs}, "chunk (tokens)")
+    return _chunk_maps(swept, {f"{a} to {b}": _of_pair(a, b) for a, b in pairwise(CHUNKS)}, "chunk (tokens)")
 
 
-def tpot_map(sweep: CostSweep) -> Figure:
+def tpot_maps(sweep: CostSweep) -> list[VerdictMap]:
     """Return where TPOT p95 of continuous is at most 2.5 times its median, over load and cost."""
-    return _cost_map(sweep, tpot_tail, "TPOT p95 over its median, continuous")
+    return _cost_maps(sweep, tpot_tail, "TPOT p95 over its median, continuous")
 
 
-def static_map(sweep: CostSweep) -> Figure:
+def static_maps(sweep: CostSweep) -> list[VerdictMap]:
     """Return where static is worse at the middle and at the tail of TTFT, over load and cost."""
-    return _cost_map(sweep, static_is_worse, "TTFT of static over continuous: p50 above, p95 below")
+    return _cost_maps(sweep, static_is_worse, "TTFT of static over continuous: p50 above, p95 below")
 
 
-def _of_chunk(n: int) -> Callable[[Result], tuple[tuple[str, ...], Holds]]:
+def _of_chunk(n: int) -> Rule:
     return lambda result: tail_not_middle(result, n)
 
 
-def _of_pair(small: int, large: int) -> Callable[[Result], tuple[tuple[str, ...], Holds]]:
+def _of_pair(small: int, large: int) -> Rule:
     return lambda result: larger_pays(result, small, large)
 
 
-def _judged(rule: Callable[[Result], tuple[tuple[str, ...], Holds]], result: Result) -> Judged:
+def _judged(rule: Rule, result: Result) -> Judged:
     """Return a cell: the means without their half-widths, which the colour has taken in."""
     seen, holds = rule(result)
     return "\n".join(part.split(" ±")[0] for part in seen), holds
 
 
-def _chunk_maps(
-    swept: Swept, rules: Mapping[str, Callable[[Result], tuple[tuple[str, ...], Holds]]], ylabel: str
-) -> Figure:
+def _chunk_maps(swept: Swept, rules: Mapping[str, Rule], ylabel: str) -> list[VerdictMap]:
     maps = []
     for cost in COSTS:
         results = [swept[cost.name][rate] for rate in cost.rates_rps]
         columns = [f"{loads(result, ['continuous'])['continuous'] or 0:.2g}" for result in results]
         cells = [[_judged(rule, result) for result in results] for rule in rules.values()]
         maps.append(VerdictMap(cost.name, _LOAD_LABEL, ylabel, columns, list(rules), cells))
-    return verdict_maps(maps)
+    return maps
 
 
-def _cost_map(sweep: CostSweep, rule: Callable[[Result], tuple[tuple[str, ...], Holds]], title: str) -> Figure:
+def _cost_maps(sweep: CostSweep, rule: Rule, title: str) -> list[VerdictMap]:
     columns: Sequence[str] = [f"{load:g}" for load in LOADS]
     cells = [[_judged(rule, result) for result in results.values()] for results in sweep.values()]
-    return verdict_maps([VerdictMap(title, _LOAD_LABEL, "step cost", columns, list(sweep), cells)])
+    return [VerdictMap(title, _LOAD_LABEL, "step cost", columns, list(sweep), cells)]
 
 
 def _cost_name(cost: str) -> str:

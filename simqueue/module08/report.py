@@ -168,53 +168,23 @@ def _halved(claim: Claim, swept: Swept) -> list[Paragraph]:
 
 
 def _region(claim: Claim, swept: Swept, sweep: regions.CostSweep) -> list[Picture]:
-    """Return the figure of where a claim holds; of claim 2 three."""
-    costs = (
-        f"Static and continuous, {regions.REPLICATIONS} replications of {regions.SECONDS:g} s; rows or lines x 0.1 to "
-        f"x 10 are the module's cost with all of it but the prompt's part multiplied, {regions.H100_ROW} is {H100.name}."
-    )
-    by_load = "Five replications of 20 s, as in the tables."
-    if claim.number == 2:
-        return [
-            *(
-                Picture(
-                    drawn.chunk_region(swept[cost.name], cost.name), f"claim2-{key}", f"TTFT p95 by chunk, {cost.name}."
-                )
-                for key, cost in (("linear", LINEAR), ("h100", H100))
-            ),
-            _cost_picture(),
-        ]
-    figure, caption = {
-        1: lambda: (
-            regions.static_bands(sweep),
-            f"Both halves of the claim; the bands are what is claimed, bars are 95 % intervals, an arrow is a bar that goes on below. {costs}",
-        ),
-        3: lambda: (
-            regions.tail_map(swept),
-            f"TTFT p95 (above) and p50 (below) of each chunk over those of continuous. {by_load}",
-        ),
-        4: lambda: (
-            regions.larger_map(swept),
-            f"From a chunk to the next larger one: tokens/s (above) and TTFT p95 (below), larger over smaller. {by_load}",
-        ),
-        5: lambda: (
-            regions.tpot_map(sweep),
-            f"TPOT p95 of continuous over its median; the claim holds up to 2.5. {costs}",
-        ),
-        7: lambda: (
-            regions.static_map(sweep),
-            f"TTFT p50 (above) and p95 (below) of static over those of continuous. {costs}",
-        ),
-    }[claim.number]()
-    return [Picture(figure, f"claim{claim.number}-region", caption)]
+    """Return the figures of where a claim holds."""
+    if claim.number != 2:
+        figure, caption = regions.region(claim.number, swept, sweep)
+        return [Picture(figure, f"claim{claim.number}-region", caption)]
+    pictures = [
+        Picture(drawn.chunk_region(swept[cost.name], cost.name), f"claim2-{key}", f"TTFT p95 by chunk, {cost.name}.")
+        for key, cost in (("linear", LINEAR), ("h100", H100))
+    ]
+    return [*pictures, _cost_picture()]
 
 
 def _cost_picture() -> Picture:
     ratios = _cost_ratios()
     least = min(mean for points in ratios.values() for _, mean, _ in points)
     caption = (
-        f"TTFT p95 by chunk under the module's cost, where continuous is asked for {_LOAD:g} times what it carries, over "
-        f"the part of that cost that each step pays again; {_COST_REPLICATIONS} replications of 20 s, bars are 95 % "
+        f"TTFT p95 by chunk under the module's cost, where continuous is asked for {_LOAD:g} times what it carries, "
+        f"over the part of that cost that each step pays again; {_COST_REPLICATIONS} replications of 20 s, bars 95 % "
         f"intervals. The least is {least:.3g}: "
     )
     caption += "some chunk halves it." if least <= 0.5 else "under a cost that is linear in tokens no chunk halves it."

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 _DECODE, _PREFILL = 0, 1
+_TALLEST: Final = 8
+"""Times the tallest step at which the budget is still drawn."""
 _NO_STEPS: Final = "no step ran"
 
 
@@ -45,14 +47,22 @@ def step_composition(result: Shown, policy: str | None = None, *, until_s: float
         ]
         budget = _budget(result.scenario, name)
         if budget is not None:
-            upper.axhline(budget, color=MUTED, linestyle=(0, (4, 3)), linewidth=1.2)
-            handles.append(Line2D([], [], color=MUTED, linestyle=(0, (4, 3)), label=f"budget {budget:,} tokens"))
+            handles.append(_budget_line(upper, budget, float(steps["prefill_tokens"].max(initial=0.0))))
         upper.set(ylabel="prompt tokens", title=literal(f"What the steps of '{name}' are made of"), ylim=(0, None))
         lower.set(ylabel="decodes", xlabel="time (s)", ylim=(0, None))
         if not len(steps["start_s"]):
             say_empty(upper, _NO_STEPS)
         legend_below(figure, handles)
     return figure
+
+
+def _budget_line(ax: Axes, budget: int, most: float) -> Line2D:
+    """Draw the budget, or say that it lies above the axes where it would press all else to the ground."""
+    look: dict[str, Any] = {"color": MUTED, "linestyle": (0, (4, 3)), "linewidth": 1.2}
+    inside = not 0 < most < budget / _TALLEST
+    if inside:
+        ax.axhline(budget, **look)
+    return Line2D([], [], label=f"budget {budget:,} tokens" + ("" if inside else " (above the axis)"), **look)
 
 
 def kv_and_queue(result: Shown) -> Figure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -59,6 +58,7 @@ class BandPanel:
     title, ylabel : str
     series : mapping of name to points
     band : (float, float)
+        From 0 it reaches down to the bottom of the axes.
     """
 
     title: str
@@ -150,7 +150,6 @@ def _draw_band(ax: Axes, panel: BandPanel, styles: Sequence[LineStyle]) -> None:
         say_empty(ax, "undefined")
         return
     low, high = panel.band
-    ax.axhspan(low, high, facecolor="0.85", edgecolor="0.5", zorder=0)
     bars = [(x, mean - width, mean + width) for points in panel.series.values() for x, mean, width in points if width]
     least = min(p[1] for points in panel.series.values() for p in points)
     highest = max([high, *(end for _, _, end in bars), *(p[1] for points in panel.series.values() for p in points)])
@@ -161,7 +160,9 @@ def _draw_band(ax: Axes, panel: BandPanel, styles: Sequence[LineStyle]) -> None:
             color=style.color, linewidth=1.2,
         )  # fmt: skip
     plain_log_y(ax)
-    ax.set_ylim(0.55 * min(least, low), 1.3 * highest if math.isfinite(highest) else None)
+    bottom = 0.55 * min(least, low or high)
+    ax.axhspan(max(low, bottom), high, facecolor="0.85", edgecolor="0.5", zorder=0)
+    ax.set_ylim(bottom, 1.3 * highest)
     for points, style in zip(panel.series.values(), styles, strict=True):
         mark_cut(ax, [(x, mean - width) for x, mean, width in points if width], style.color)
     ax.set_xscale("log")

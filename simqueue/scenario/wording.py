@@ -220,6 +220,8 @@ def _wrong_type(path: KeyPath, details: ErrorDetails) -> Problem:
     number = kind in ("int_type", "float_type")
     if number and isinstance(value, str) and _reads_as_number(value):
         hint = ", written without quotes"
+    if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
+        hint = ", written in quotes"
     return Problem(path, must=wanted, hint=hint, number=number, wrong_type=True)
 
 

@@ -86,6 +86,35 @@ def test_explain_refuses_in_one_line(capsys: pytest.CaptureFixture[str], extra: 
     assert said in line
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--model", "llama-3.1-405b", "--decode", "4"], "llama-3.1-405b does not fit h100-sxm"),
+        # 80 GB hold some 530,000 tokens of 131,072 bytes beside 16 GB of weights; 256 times 8,000 are 2,048,000.
+        (["--model", "llama-3.1-8b", "--decode", "256", "--context", "8000"], "keys and values of 2,048,000 tokens"),
+        (["--model", "llama-3.1-8b", "--prefill", "600000:8"], "keys and values of 600,008 tokens"),
+    ],
+)
+def test_explain_warns_of_what_does_not_fit(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    """A step whose weights or whose keys and values exceed the memory is priced with a warning that names both."""
+    assert run_command(["explain", "--gpu", "h100-sxm", *arguments, "--json"]) == 0
+    (warning,) = json.loads(capsys.readouterr().out)["warnings"]
+    assert warning.startswith("such a step cannot run: ")
+    assert said in warning
+
+
+def test_explain_is_silent_about_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    """A batch that the memory holds is priced without a warning, also when eight GPUs are what makes the model fit."""
+    for fitting in (
+        ["llama-3.1-8b", "--context", "8000"],
+        ["llama-3.1-405b", "--tensor-parallel", "8", "--weights", "fp8"],
+    ):
+        assert run_command(["explain", "--gpu", "h100-sxm", "--decode", "25", "--model", *fitting, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["warnings"] == []
+
+
 def test_calibrate_writes_a_preset_that_prices_the_same(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From a table of steps comes a preset that gives their times back and works as `preset: FILE`."""
     command = [
@@ -100,6 +129,7 @@ def test_calibrate_writes_a_preset_that_prices_the_same(measured: Path, capsys: 
     assert run_command([*command, "--out", "own.yaml"]) == 0
     told = capsys.readouterr().out
     assert "use it with: step_time: {kind: roofline, preset: own.yaml}" in told
+    assert "warning" not in told
     found, truth = load_preset("own.yaml").coefficients, load_preset("vllm-h100-kernels").coefficients
     assert found.layer_us == pytest.approx(truth.layer_us, rel=0.01)
     assert found.kv_bandwidth_share == pytest.approx(truth.kv_bandwidth_share, rel=0.01)
@@ -134,3 +164,27 @@ def test_a_preset_must_be_named_as_one(measured: Path, capsys: pytest.CaptureFix
     """An output that scenarios would not take for a preset file is refused before anything is fitted."""
     assert run_command(["calibrate", str(measured), *MODEL, "--out", "own.txt"]) == 2
     assert "must end in .yaml" in capsys.readouterr().err
+
+
+def test_a_fit_that_describes_nothing_is_doubted_loudly(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Times that follow no batch give warnings, on the values and on the error, before the way to use the preset."""
+    measured.write_text(
+        "ms,decode_seqs,context_tokens\n7.9,32,1024\n61.3,3,1024\n9,32,1000\n33,4,20\n12,8,100\n50,2,100\n"
+    )
+    assert run_command(["calibrate", str(measured), *MODEL, "--out", "own.yaml"]) == 0
+    undecided, error, written, use = capsys.readouterr().out.splitlines()[-4:]
+    assert undecided.startswith("warning: the data decides none of the 4 fitted values")
+    assert error.startswith("warning: the mean error on the rows it was fitted to is ")
+    assert written == "written: own.yaml"
+    assert use.startswith("to use it in spite of the warnings: step_time: ")
+    # A time a sequence that the search pushed against its bound is stated as the bound.
+    assert load_preset("own.yaml").coefficients.seq_us == 0
+
+
+def test_too_few_rows_point_to_a_base(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fewer rows than values end with exit code 2, how many may be fitted, and the two flags that help."""
+    measured.write_text("ms,decode_seqs,context_tokens\n7.9,32,1024\n9.1,64,1024\n")
+    assert run_command(["calibrate", str(measured), *MODEL, "--out", "own.yaml"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "2 rows cannot decide 4 values" in line
+    assert line.endswith("name at most 2 with --free and take the others from a preset with --base")

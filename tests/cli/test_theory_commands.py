@@ -66,6 +66,31 @@ def test_capacity_alone(file: str, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "limited by" in capsys.readouterr().out
 
 
+def test_theory_shows_brackets(capsys: pytest.CaptureFixture[str]) -> None:
+    """The list of formulas names M/M^[b,b]/1 with its brackets, which are no markup."""
+    assert run_command(["theory"]) == 0
+    assert "M/M^[b,b]/1" in capsys.readouterr().out
+
+
+def test_capacity_says_why_it_has_nothing(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A closed loop has no rate: no table of dashes and no accuracy, but the reason, and an error; null in JSON."""
+    loop = ["--set", "workload.arrivals=null", "--set", "workload.users={count: 5, think_s: 0.1}"]
+    assert run_command(["capacity", file, *loop]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "no capacity, the workload has no fixed rate of requests" in err
+    assert run_command(["capacity", file, *loop, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["whole"]["capacity_rps"] is None
+
+
+def test_capacity_checks_the_figure_first(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A figure that cannot be written is refused before anything is printed."""
+    assert run_command(["capacity", file, "--figure", "x.pdf"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "must end in .png or .svg" in err
+
+
 def test_compare_on_the_command_line(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Ten replications by default, a verdict a row, as JSON and as a table."""
     assert run_command(["compare", file, "--metric", "p99_itl_ms", "--json", "--quiet"]) == 0

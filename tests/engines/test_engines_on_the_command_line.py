@@ -91,3 +91,14 @@ def test_packaged_scenario_plays_different_engines() -> None:
     assert {value["use_v1"] for value in values} == {True, False}
     assert {bool(value.get("async_scheduling")) for value in values} == {True, False}
     assert {value["max_num_batched_tokens"] for value in values} == {2048, 8192}
+
+
+@pytest.mark.parametrize("written", ["0.33", "0.10"])
+def test_a_version_that_reads_as_a_number_is_to_be_quoted(
+    written: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """YAML takes 0.10 for the number 0.1; the line says that a version is written in quotes."""
+    file.write_text(SCENARIO.replace('"0.33.0"', written), encoding="utf-8")
+    line = shown(capsys, "validate", file, code=2)
+    assert "policies.new.version = " in line
+    assert "must be text, written in quotes" in line

@@ -182,6 +182,62 @@ def test_an_offline_batch_has_no_load() -> None:
     assert (row["load"], row["overloaded"], row["binding"]) == (None, None, "slots")
 
 
+def test_load_is_known_where_nobody_finishes() -> None:
+    """Six times the capacity and no patience: nobody is served, and the load says why."""
+    made = scenario(rate=60.0)
+    made["workload"]["timeout_s"] = 0.03
+    result = sq.run(made)
+    row = result.summary_rows[0]
+    assert (row["completed"], row["timed_out_share"], row["overloaded"]) == (0, 1.0, True)
+    assert row["load"] == pytest.approx(60 / 10.6383, rel=1e-4)
+    assert any("offered load 5.64" in line for line in result.warnings)
+
+
+@pytest.mark.parametrize("loop", [{}, {"loop": {"users": {"count": 3, "think_s": 1.0}, "num_requests": 60}}])
+def test_people_who_leave_hide_an_overload(loop: dict[str, Any]) -> None:
+    """Open traffic at four times the capacity that gives up: with a closed loop beside it nothing is claimed."""
+    made = scenario()
+    lengths = {key: made["workload"][key] for key in ("prompt_tokens", "output_tokens")}
+    arrivals = {"process": "poisson", "rate_rps": 40.0}
+    workloads = {"open": {"arrivals": arrivals, "num_requests": 600, "timeout_s": 0.6, **lengths}}
+    workloads |= {name: {**keys, **lengths} for name, keys in loop.items()}
+    del made["workload"], made["policies"]["chunked"]
+    row = sq.run({**made, "workloads": workloads}).summary_rows[0]
+    share = row["timed_out_share"]
+    assert isinstance(share, float)
+    assert share > 0.5
+    if loop:
+        assert (row["load"], row["overloaded"]) == (None, None)
+    else:
+        assert row["overloaded"] is True
+
+
+def test_a_closed_loop_is_not_called_stable() -> None:
+    """Users wait for their answers, so that there are never more of them: overload has no meaning."""
+    made = scenario()
+    del made["workload"]["arrivals"]
+    made["workload"] |= {"users": {"count": 5, "think_s": 0.1}, "num_requests": 400}
+    row = sq.run(made).summary_rows[0]
+    assert (row["completed"], row["load"], row["overloaded"]) == (400, None, None)
+
+
+@pytest.mark.parametrize(("budget", "cautious"), [(1024, True), (2048, False), (8192, False)])
+def test_a_tight_budget_puts_the_law_in_doubt(budget: int, *, cautious: bool) -> None:
+    """Where slots and a budget of one prompt limit together the law is 10 % off, and says so; elsewhere it is not."""
+    made = {
+        "model": "llama-3.1-8b",
+        "gpu": "h100-sxm",
+        "workload": {
+            "arrivals": {"process": "poisson", "rate_rps": 16.0},
+            "prompt_tokens": {"distribution": "lognormal", "median": 700, "sigma": 0.9, "min": 64, "max": 4096},
+            "output_tokens": {"distribution": "lognormal", "median": 110, "sigma": 0.6, "min": 16, "max": 384},
+            "num_requests": 100,
+        },
+        "policies": {"p": {"scheduler": "chunked", "max_num_seqs": 64, "max_num_batched_tokens": budget}},
+    }
+    assert bool(policy_loads(from_mapping(made))["p"].caution) == cautious
+
+
 def test_a_comparison_is_paired_and_corrected() -> None:
     """Chunks of 256 delay first tokens of prompts of 500 and shorten the longest gaps; the verdicts say so."""
     result = sq.run(scenario(rate=7.0, replications=8))

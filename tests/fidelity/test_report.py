@@ -1,5 +1,6 @@
 """The report command writes what it says, from the repository's data alone."""
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,21 @@ def test_every_figure_is_drawn_and_shown(report: tuple[Path, str]) -> None:
 def test_the_committed_report_is_the_current_one(report: tuple[Path, str]) -> None:
     """The report in the repository is what its command writes now: run `python -m simqueue.fidelity` if it is not."""
     assert (ROOT / "reports" / "fidelity.md").read_text() == report[1]
+
+
+def test_every_row_is_used_or_left_out_with_a_reason(found: Findings) -> None:
+    """The rows that were compared and those left out are, together, all rows of the tables of steps and served runs."""
+    used = {
+        "step_times.csv": sum(len(one.cases) for one in [*found.steps, *found.parts]),
+        "served_ttft_tpot_hopper.csv": sum(len(one.rows) for one in found.served),
+    }
+    for table, rows in used.items():
+        with (ROOT / "data" / "groundtruth" / table).open(newline="") as lines:
+            total = sum(1 for _ in csv.DictReader(lines))
+        assert rows + sum(group.rows for group in found.left_out if group.table == table) == total
+
+
+def test_dense_models_without_a_fit_are_put_to_a_preset(found: Findings) -> None:
+    """Each group that is said to be put to the nearest preset is, with as many rows."""
+    said = sorted(group.rows for group in found.left_out if "nearest preset" in group.why)
+    assert said == sorted(len(one.rows) for one in found.beyond)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from simqueue.cli import run_command
-from simqueue.module08.claims import _all, _within
+from simqueue.module08.claims import Claim, Trial, _against, _all, _within
 from simqueue.module08.recorded import read
 from simqueue.module08.traffic import CLOCKS, RUNS, own_figures
 
@@ -66,3 +66,17 @@ def test_the_command_measures_prints_and_writes(
     first = read(tmp_path / "bench.json").runs[0]
     assert (first.policy, first.generated, first.calls) == ("pad_to_max", 14, 11)
     assert json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["machine"].startswith("torch ")
+
+
+@pytest.mark.parametrize(("clock", "over"), [("arrivals in ms", True), ("as written (s read as ms)", False)])
+def test_the_verdict_on_the_tail_of_tpot_names_the_run_that_breaks_it(
+    clock: str, over: bool, reference: dict[str, Any]
+) -> None:
+    """A run of the module's own program above 2.5 stands in the verdict on claim 5, and one below does not."""
+    own = reference[NAMES[clock]]["continuous"]["metrics"]
+    found = own["tpot_p95"] / own["tpot_p50"]
+    assert (found > 2.5) == over
+    said = _against(own_figures())
+    assert (f"{clock}: {found:.3g}" in said) == over
+    trials = [Trial("c", 1.0, 0.1, ("1",), "yes")]
+    assert Claim(5, "t", "o", ("x",), said, trials).verdict == f"holds at every load tried; not in {said}"

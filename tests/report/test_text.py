@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from simqueue.report.text import comparison_table, notes
+from simqueue.report.text import comparison_rows, comparison_table, notes
 from simqueue.results.result import Result
 from simqueue.results.steadiness import OfferedLoad
 
@@ -73,6 +73,29 @@ def test_a_limit_is_told_only_with_a_load(result_of: Any) -> None:
         assert cells(rendered(result), "limited by") == [[limit]]
     refused = result_of({"p": [5.0]}, status="rejected", offered={"p": OfferedLoad(20.0, "kv")})
     assert [cells(rendered(refused), label) for label in ("load", "limited by", "overloaded")] == [[["-"]]] * 3
+
+
+def test_a_load_does_not_need_anybody_to_finish(result_of: Any) -> None:
+    """Where every client gave up the load is shown as it is known before the run, and so is the share that gave up."""
+    lines = rendered(result_of({"p": [5.0, 6.0]}, status="timed_out", offered={"p": OfferedLoad(20.0, "slots")}))
+    assert cells(lines, "load") == [["20.00"]]
+    assert cells(lines, "limited by") == [["slots"]]
+    assert cells(lines, "overloaded") == [["YES"]]
+    assert cells(lines, "timed out") == [["2", "(100.0%)"]]
+
+
+def test_classes_stand_below_all_requests(result_of: Any) -> None:
+    """Each class has its own lines: of TTFTs 100, 300 and 2,000 ms the chat's mean is 200 and the batch's 2,000."""
+    result = result_of({"p": [100.0, 300.0, 2000.0], "q": [1.0]})
+    result.runs[0].recording.requests["request_class"][:] = ["chat", "chat", "[batch]"]
+    lines = rendered(result)
+    assert cells(lines, "completed") == [["3", "1"], ["2", "-"], ["1", "-"]]
+    assert cells(lines, "TTFT mean (ms)") == [["800.0", "1.00"], ["200.0", "-"], ["2,000", "-"]]
+    assert [line.strip() for line in lines if line.strip() in ("chat", "[batch]")] == ["chat", "[batch]"]
+    policies, rows = comparison_rows(result)
+    assert policies == ["p", "q"]
+    assert dict(rows)["chat: TTFT mean (ms)"] == ["200.0", "-"]
+    assert dict(rows)["[batch]: completed"] == ["1", "-"]
 
 
 def test_too_few_values_are_one_line_a_run(result_of: Any) -> None:

@@ -152,6 +152,15 @@ def test_load_alone_can_tell() -> None:
     assert overload.is_overloaded(0.5, overload.Trend(5.0, 0.01)) is False
 
 
+def test_a_queue_with_a_limit_shows_no_steady_state() -> None:
+    """Where requests leave unanswered a flat trend says nothing, a rising one and a load say what they always do."""
+    flat, rising = overload.Trend(0.0, 0.0), overload.Trend(5.0, 0.1)
+    assert overload.is_overloaded(None, flat) is False
+    assert overload.is_overloaded(None, flat, conclusive=False) is None
+    assert overload.is_overloaded(None, rising, conclusive=False) is True
+    assert overload.is_overloaded(0.9, flat, conclusive=False) is False
+
+
 def test_few_requests_have_no_trend() -> None:
     """Below 200 requests a queue that fills once cannot be told from one that grows."""
     arrivals = np.arange(199.0)
