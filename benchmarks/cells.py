@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from benchmarks import traffic
 from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
-from simqueue.request import Request
 from simqueue.schedulers import Policy
-from simqueue.schedulers.chunked import Chunked, ChunkedSettings
+from simqueue.schedulers.chunked import Chunked
 from simqueue.schedulers.door import Door
-from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Settings
+from simqueue.schedulers.keys import ChunkedSettings, VllmV1Settings
+from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.schedulers.walking import walking
 from simqueue.steptime import LinearStepTime, StepTime
+from simqueue.traffic import RequestStream
 
 Way = Literal["fast", "stepped", "walk"]
-Traffic = Callable[[float], Iterable[Request]]
+Traffic = Callable[[float], RequestStream]
 """Requests, given the rate in requests a second that is 70 % of W1's saturation."""
 
 STEP_TIME: StepTime = LinearStepTime(0.006, 5.0e-5, 0.0, 3.0e-5, 4.0e-8)
@@ -69,7 +70,12 @@ class Cell:
 
 
 def w1(n: int) -> Traffic:
-    """Return W1 with `n` requests."""
+    """Return W1 with `n` requests, made beforehand as the `run` command makes them."""
+    return lambda rate_rps: list(traffic.Poisson(n, rate_rps))
+
+
+def growing_w1(n: int) -> Traffic:
+    """Return W1 with `n` requests that are made while they are asked for, since a million would fill the memory."""
     return lambda rate_rps: traffic.Poisson(n, rate_rps)
 
 
@@ -81,7 +87,7 @@ def saturation(n: int) -> Cell:
 def cells(*, quick: bool) -> list[Cell]:
     """Return what is measured, smaller and less of it if `quick`."""
     n = 2_000 if quick else 10_000
-    growth = [1_000, 10_000] if quick else [100_000, 1_000_000]
+    growth = [1_000, 10_000] if quick else [10_000, 100_000, 1_000_000]
     seats = [16, 1024] if quick else [16, 64, 256, 1024]
     steps = 5_000 if quick else 30_000
     rows = 2_000 if quick else None
@@ -93,7 +99,7 @@ def cells(*, quick: bool) -> list[Cell]:
         Cell("W1, asynchronous vLLM V1", w1(n), asynchronous=True),
         Cell("W1, asynchronous, prefix caching", w1(n), asynchronous=True, prefix_caching=True),
         Cell("multi-turn, prefix caching", lambda rate: traffic.turns(n, rate), prefix_caching=True),
-        Cell("W1, low load (1/10)", lambda rate: traffic.Poisson(n, rate / 10)),
+        Cell("W1, low load (1/10)", lambda rate: list(traffic.Poisson(n, rate / 10))),
         Cell("W1, KV thrash (1/6 of the pool)", w1(n), blocks=BLOCKS // 6),
         Cell("W1, KV thrash (1/6 of the pool)", w1(n), "walk", blocks=BLOCKS // 6),
         Cell("long outputs", _long(n // 2)),
@@ -105,14 +111,14 @@ def cells(*, quick: bool) -> list[Cell]:
             for order in ("fcfs", "shortest_prompt", "shortest_output", "priority", "deadline")
         ),
         *(Cell(f"{number} seats full", _full(number, steps), "stepped", _seats(number), 4_000_000) for number in seats),
-        *(Cell(f"W1, {number} requests", w1(number)) for number in growth),
-        *(Cell(f"W1, {number} requests, streamed", w1(number), streamed=True) for number in growth),
+        *(Cell(f"W1, {number} requests", growing_w1(number)) for number in growth),
+        *(Cell(f"W1, {number} requests, streamed", growing_w1(number), streamed=True) for number in growth),
     ]
 
 
 def _long(n: int) -> Traffic:
     # a request of 967 tokens holds its seat five times as long as one of 192
-    return lambda rate: traffic.Poisson(n, rate / 3, traffic.LONG_PROMPTS, traffic.LONG_OUTPUTS)
+    return lambda rate: list(traffic.Poisson(n, rate / 3, traffic.LONG_PROMPTS, traffic.LONG_OUTPUTS))
 
 
 def _full(seats: int, steps: int) -> Traffic:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks.ratios import ratios
+
 COLUMNS = (
     ("requests/s", "requests_per_s", ",.0f"),
     ("floor ratio", "floor_ratio", ".0f"),
@@ -18,7 +20,11 @@ COLUMNS = (
 EXPLAINED = """\
 Seconds are processor seconds of the simulation phase, all tables recorded, a SimPy process a request. "Floor ratio" is
 how many timeouts one SimPy process could have waited for, measured before and after in the same process, in the time
-that one request took. Each row has a fresh process; its peak memory includes Python, SimPy, numpy and the requests.
+that one request took. Each row has a fresh process; its peak memory includes Python, SimPy, numpy and the requests, and
+where tables are streamed also the summary made from their files.
+"""
+COMPARED = """\
+Times of two rows are compared in timeouts, each in those measured beside it: machines change pace.
 """
 
 
@@ -67,29 +73,13 @@ def _markdown(found: dict[str, Any]) -> str:
         + " |"
         for row in found["rows"]
     ]
-    return "\n".join([*lines, "", *_ratios(found["rows"])]) + "\n"
+    return "\n".join([*lines, "", COMPARED, *_compared(found)]) + "\n"
 
 
-def _ratios(rows: list[dict[str, Any]]) -> list[str]:
+def _compared(found: dict[str, Any]) -> list[str]:
     """Return what is compared within the one run."""
-    speed = {(row["cell"], row["way"]): row["requests_per_s"] for row in rows}
-    step = {row["cell"]: row["us_per_step"] for row in rows}
-    pairs = [
-        ("W1: fast over walk", ("W1", "fast"), ("W1", "walk")),
-        ("W1: fast over stepped", ("W1", "fast"), ("W1", "stepped")),
-        ("long outputs: fast over stepped", ("long outputs", "fast"), ("long outputs", "stepped")),
-        ("1,000,000 requests: time a request over that of 10,000", ("W1", "fast"), ("W1, 1000000 requests", "fast")),
-    ]
-    found = [f"- {name}: {speed[one] / speed[other]:.2f}" for name, one, other in pairs if {one, other} <= set(speed)]
-    if {"16 seats full", "1024 seats full"} <= set(step):
-        found.append(
-            f"- a step with 1,024 seats over one with 16: {step['1024 seats full'] / step['16 seats full']:.2f}"
-        )
-    plain = speed.get(("W1 all at once, fcfs", "fast"))
-    for (name, way), value in speed.items():
-        if plain and name.startswith("W1 all at once, ") and not name.endswith("fcfs") and way == "fast":
-            found.append(f"- order {name.removeprefix('W1 all at once, ')} over fcfs, time: {plain / value:.2f}")
-    return found
+    lines = ["| compared | measured | asked |", "|---|---:|---|"]
+    return lines + [f"| {one.name} | {one.value:,.{one.digits}f} | {one.asked} |" for one in ratios(found)]
 
 
 def _figure(found: dict[str, Any], path: Path) -> None:

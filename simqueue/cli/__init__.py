@@ -49,11 +49,12 @@ def _report(error: Exception) -> int:
 def _invoke(arguments: list[str]) -> int:
     import typer
 
-    from simqueue.cli.app import app
+    from simqueue.cli.app import application
 
     # typer does not export the class of all usage errors, only this one of its children
     usage_error = cast("type[Exception]", typer.BadParameter.__mro__[1])
     try:
+        app = application(arguments[0] if arguments else None)
         code = app(arguments, prog_name="simqueue", standalone_mode=False)
     except usage_error as error:
         _complain(_usage(error))

@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from simqueue.cli import (
-    calibrate,
-    capacity,
-    compare,
-    explain,
-    init,
-    listing,
-    module08,
-    report,
-    run,
-    schema,
-    theory,
-    validate,
-    verify,
-    workload,
+COMMANDS = (
+    "run",
+    "init",
+    "validate",
+    "schema",
+    "compare",
+    "capacity",
+    "theory",
+    "explain",
+    "calibrate",
+    "report",
+    "verify",
+    "workload",
 )
+"""Each is a function in the module of its name, in the order of the help."""
 
-app = typer.Typer(
-    help="A discrete-event laboratory for LLM inference serving.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+GROUPS = {"list": "listing", "module08": "module08"}
+"""Name of a group of commands -> the module whose `app` it is."""
+
+
+def application(first: str | None) -> typer.Typer:
+    """Return the application for arguments that begin with `first`.
+
+    If that names a command or a group, it is the only one there: the others need not be loaded to run it.
+    """
+    app = typer.Typer(
+        help="A discrete-event laboratory for LLM inference serving.",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback(epilog="Start with: simqueue init first.yaml && simqueue run first.yaml")(simqueue)
+    everything = first not in (*COMMANDS, *GROUPS)
+    for name in COMMANDS:
+        if everything or name == first:
+            app.command(name)(getattr(import_module(f"simqueue.cli.{name}"), name))
+    for name, module in GROUPS.items():
+        if everything or name == first:
+            app.add_typer(import_module(f"simqueue.cli.{module}").app, name=name)
+    return app
 
 
 def _print_version(wanted: bool) -> None:
@@ -39,26 +57,9 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Start with: simqueue init first.yaml && simqueue run first.yaml")
 def simqueue(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Play the same traffic through one or several LLM serving policies and compare them."""
-
-
-app.command("run")(run.run)
-app.command("init")(init.init)
-app.command("validate")(validate.validate)
-app.command("schema")(schema.schema)
-app.command("compare")(compare.compare)
-app.command("capacity")(capacity.capacity)
-app.command("theory")(theory.theory)
-app.command("explain")(explain.explain)
-app.command("calibrate")(calibrate.calibrate)
-app.command("report")(report.report)
-app.command("verify")(verify.verify)
-app.command("workload")(workload.workload)
-app.add_typer(listing.app, name="list")
-app.add_typer(module08.app, name="module08")

@@ -8,7 +8,6 @@ import typer
 
 from simqueue.cli.common import Debug, console
 from simqueue.errors import InputError
-from simqueue.settings import nearest
 
 
 def theory(
@@ -26,6 +25,8 @@ def theory(
         _print_pairs([(known, first_line(formula)) for known, formula in FORMULAS.items()])
         return
     if name not in FORMULAS:
+        from simqueue.settings import nearest
+
         guess = nearest(name, list(FORMULAS))
         hint = f"did you mean '{guess}'? " if guess else ""
         raise InputError(f"theory: there is no formula '{name}'; {hint}`simqueue theory` lists them")

@@ -34,7 +34,7 @@ def validate(
         try:
             file = find(argument)
             scenario = load(file, set_ or (), seed)
-            scenario.traffic()  # reads its files, and finds out whether they hold as much as is asked for
+            scenario.check_traffic()  # reads its files, and finds out whether they hold as much as is asked for
         except InputError as error:
             errors.append(str(error))
             continue

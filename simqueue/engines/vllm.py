@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
 from simqueue.engines.base import CacheRules, Engine, SettledEngine, Surroundings
-from simqueue.engines.facts import Budget, VllmFacts, vllm_facts, vllm_versions
 from simqueue.errors import InputError
-from simqueue.kvcache import KVCache
-from simqueue.schedulers import Policy
-from simqueue.schedulers.door import Door
-from simqueue.schedulers.vllm_v0 import VllmV0, VllmV0Settings
-from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules, VllmV1Settings
 from simqueue.settings import Settings
+
+if TYPE_CHECKING:
+    from simqueue.engines.facts import Budget, VllmFacts
+    from simqueue.kvcache import KVCache
+    from simqueue.schedulers import Policy
+    from simqueue.schedulers.door import Door
 
 GIB = 2**30
 CHUNKS_ABOVE_TOKENS = 32768
@@ -92,6 +92,8 @@ class Vllm(Engine):
 
     def settle(self, flags: VllmFlags, around: Surroundings) -> SettledEngine:
         """Decide every value of the scheduler and the KV cache."""
+        from simqueue.engines.facts import vllm_facts  # noqa: PLC0415  (settings stay light to import)
+
         facts = vllm_facts(flags.version)
         chosen = _Chosen(facts.source)
         is_v1 = chosen.settle("use_v1", flags.use_v1, facts.engine == "v1")
@@ -116,6 +118,8 @@ class Vllm(Engine):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row a version."""
+        from simqueue.engines.facts import vllm_versions  # noqa: PLC0415  (settings stay light to import)
+
         return [
             {
                 "engine": "vllm",
@@ -162,6 +166,9 @@ def _prefix_caching(flags: VllmFlags, facts: VllmFacts, around: Surroundings, ch
 
 
 def _v1(flags: VllmFlags, facts: VllmFacts, around: Surroundings, chosen: _Chosen) -> tuple[Any, bool]:
+    from simqueue.schedulers.keys import VllmV1Settings  # noqa: PLC0415  (settings stay light to import)
+    from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules  # noqa: PLC0415  (settings stay light to import)
+
     _refuse_missing(flags, facts)
     chunked = chosen.settle("enable_chunked_prefill", flags.enable_chunked_prefill, True)
     if not chunked and facts.unchunked_overflow is None:
@@ -244,6 +251,9 @@ def _tier(facts: VllmFacts, around: Surroundings, usage: Literal["server", "offl
 
 
 def _v0(flags: VllmFlags, facts: VllmFacts, around: Surroundings, chosen: _Chosen) -> tuple[Any, bool]:
+    from simqueue.schedulers.keys import VllmV0Settings  # noqa: PLC0415  (settings stay light to import)
+    from simqueue.schedulers.vllm_v0 import VllmV0  # noqa: PLC0415  (settings stay light to import)
+
     for flag, neutral in (
         ("policy", "fcfs"),
         ("long_prefill_token_threshold", 0),

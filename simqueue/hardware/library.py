@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -12,7 +13,6 @@ from pydantic import Discriminator, Tag
 from simqueue.errors import InputError
 from simqueue.hardware.facts import names_in, read_facts, read_yaml, unknown_name, validated
 from simqueue.hardware.gpu import MIB, Gpu, GpuSettings
-from simqueue.hardware.huggingface import read_config
 from simqueue.hardware.model import Model
 from simqueue.hardware.model_settings import ModelSettings
 
@@ -60,8 +60,7 @@ def load_gpu(value: str | GpuSettings, base_dir: Path) -> Gpu:
     if isinstance(value, GpuSettings):
         return value.to_gpu()
     if value in gpu_names():
-        facts = read_facts(_folder("gpus"), value, "gpu")
-        return validated(GpuSettings, {"name": value, **facts.values}, f"gpu '{value}'").to_gpu(facts.description)
+        return _packaged_gpu(value)
     if not _looks_like_a_file(value, base_dir, (".yaml", ".yml")):
         raise InputError(unknown_name("gpu", value, gpu_names()))
     file = base_dir / value
@@ -87,16 +86,29 @@ def load_model(value: str | ModelSettings, base_dir: Path) -> Model:
     if isinstance(value, ModelSettings):
         return value.to_model()
     if value in model_names():
-        facts = read_facts(_folder("models"), value, "model")
-        settings = validated(ModelSettings, {"name": value, **facts.values}, f"model '{value}'")
-        return settings.to_model(facts.description)
+        return _packaged_model(value)
     if not _looks_like_a_file(value, base_dir, (".json",)):
         raise InputError(unknown_name("model", value, model_names()))
+    from simqueue.hardware.huggingface import read_config  # noqa: PLC0415  (settings stay light to import)
+
     file = base_dir / value
     if file.is_dir():
         file = file / "config.json"
     name = file.parent.name if file.name == "config.json" and file.parent.name else file.stem
     return read_config(file, name).to_model()
+
+
+@cache
+def _packaged_gpu(name: str) -> Gpu:
+    facts = read_facts(_folder("gpus"), name, "gpu")
+    return validated(GpuSettings, {"name": name, **facts.values}, f"gpu '{name}'").to_gpu(facts.description)
+
+
+@cache
+def _packaged_model(name: str) -> Model:
+    facts = read_facts(_folder("models"), name, "model")
+    settings = validated(ModelSettings, {"name": name, **facts.values}, f"model '{name}'")
+    return settings.to_model(facts.description)
 
 
 def _looks_like_a_file(value: str, base_dir: Path, endings: tuple[str, ...]) -> bool:

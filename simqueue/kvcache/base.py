@@ -6,10 +6,12 @@ sharing stores nothing per request, and taking or giving back is one addition, w
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+from mypy_extensions import mypyc_attr
 
 from simqueue.errors import RunError
 from simqueue.request import Job, Request
@@ -41,7 +43,8 @@ class Hit:
 NO_HIT = Hit()
 
 
-class KVCache(ABC):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class KVCache:
     """A pool of equal blocks.
 
     Parameters
@@ -85,6 +88,7 @@ class KVCache(ABC):
     @abstractmethod
     def held(self, request: Request, tokens: int) -> int:
         """Return how many blocks `request` holds with `tokens` (>= 1) of its tokens in the cache."""
+        raise NotImplementedError
 
     def growth(self, request: Request, before: int, after: int) -> int:
         """Return how many more blocks it takes to go from `before` (0: not admitted yet) to `after` tokens."""
@@ -104,8 +108,12 @@ class KVCache(ABC):
 
     def can_admit(self, job: Job, hit: Hit, tokens: int, *, others_run: bool) -> bool:
         """Return whether `job` may enter with `tokens` in the cache; the watermark counts while others run."""
-        needed = self.held(job.request, tokens) - hit.blocks + hit.idle_blocks
-        return needed + (self.watermark_blocks if others_run else 0) <= self.free
+        needed = self.held(job.request, tokens)
+        if hit is not NO_HIT:
+            needed += hit.idle_blocks - hit.blocks
+        if others_run:
+            needed += self.watermark_blocks
+        return needed <= self.free
 
     # -- actions -------------------------------------------------------------------------------------------------
 
@@ -113,9 +121,9 @@ class KVCache(ABC):
         """Let `job` enter with `tokens` in the cache, those of the hit included. Precondition: `can_admit`."""
         self.take(self.held(job.request, tokens))
 
-    def extend(self, job: Job, before: int, after: int) -> None:
-        """Let a prefilling `job` go from `before` to `after` tokens. Precondition: the growth is free."""
-        self.take(self.growth(job.request, before, after))
+    def extend(self, job: Job, blocks: int, tokens: int) -> None:
+        """Let a prefilling `job` go on to `tokens` tokens with `blocks` more, which is its `growth` and free."""
+        self.take(blocks)
 
     def begin_decoding(self, job: Job) -> None:
         """Learn that from the next step on `job` grows by one token a step; `take` pays for all who do."""
@@ -135,16 +143,19 @@ class KVCache(ABC):
 
     def take(self, blocks: int) -> None:
         """Take blocks out of the pool. Precondition: ``0 <= blocks <= free``."""
-        if not 0 <= blocks <= self.free:
+        free = self.free - blocks
+        if blocks < 0 or free < 0:
             raise RunError(f"KV cache: cannot take {blocks} blocks, {self.free} of {self.total} are free")
-        self.free -= blocks
-        self._least_free = min(self._least_free, self.free)
+        self.free = free
+        if free < self._least_free:
+            self._least_free = free
 
     def give_back(self, blocks: int) -> None:
         """Put blocks back. Precondition: ``0 <= blocks <= used``."""
-        if not 0 <= blocks <= self.total - self.free:
+        free = self.free + blocks
+        if blocks < 0 or free > self.total:
             raise RunError(f"KV cache: cannot give back {blocks} blocks, {self.used} are in use")
-        self.free += blocks
+        self.free = free
 
     def check(self, holders: Iterable[tuple[Job, int]]) -> None:
         """Compare the pool with a walk over its `holders`, each with its tokens in the cache."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from mypy_extensions import mypyc_attr
+
 from simqueue.kvcache.base import KVCache
 from simqueue.request import Request
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ContiguousKVCache(KVCache):
     """Reservation at admission, counted in blocks; fragmentation between reservations is not modelled.
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from mypy_extensions import mypyc_attr
+
 from simqueue.errors import RunError
 from simqueue.kvcache.base import Hit
 from simqueue.kvcache.extents import Birth, Extent, IdleQueue
@@ -38,6 +40,7 @@ class Holding:
         return self.pieces[-1][2] if self.pieces else 0
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class PrefixKVCache(PagedKVCache):
     """Paged blocks that are found again by what they hold.
 
@@ -142,10 +145,10 @@ class PrefixKVCache(PagedKVCache):
             self.queried_tokens += job.known_tokens
             self.hit_tokens += hit.tokens
 
-    def extend(self, job: Job, before: int, after: int) -> None:
+    def extend(self, job: Job, blocks: int, tokens: int) -> None:
         """Let a prefilling `job` go on; its full blocks are registered at once."""
-        super().extend(job, before, after)
-        self._register(job, after)
+        self.take(blocks)
+        self._register(job, tokens)
 
     def begin_decoding(self, job: Job) -> None:
         """Open the extent that grows with the decode clock."""

@@ -11,9 +11,8 @@ from simqueue.kvcache import PagedKVCache
 from simqueue.module08.bench import PROMPT_TOKENS, BenchPolicy, BenchRun
 from simqueue.request import Request
 from simqueue.schedulers import Continuous, Policy, Static
-from simqueue.schedulers.continuous import ContinuousSettings
 from simqueue.schedulers.door import Door
-from simqueue.schedulers.static import StaticSettings
+from simqueue.schedulers.keys import ContinuousSettings, StaticSettings
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime.linear import LinearStepTime
 

@@ -16,10 +16,8 @@ from simqueue.errors import InputError
 from simqueue.kvcache import PagedKVCache
 from simqueue.request import Request
 from simqueue.schedulers import Chunked, Continuous, Policy, Static
-from simqueue.schedulers.chunked import ChunkedSettings
-from simqueue.schedulers.continuous import ContinuousSettings
 from simqueue.schedulers.door import Door
-from simqueue.schedulers.static import StaticSettings
+from simqueue.schedulers.keys import ChunkedSettings, ContinuousSettings, StaticSettings
 from simqueue.settings import nearest
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime.linear import LinearStepTime

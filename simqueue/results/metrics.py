@@ -9,7 +9,7 @@ are None.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,47 +28,57 @@ def has_status(requests: Mapping[str, NDArray[Any]], status: Status) -> Mask:
     return np.asarray(requests["status"] == status.value, dtype=np.bool_)
 
 
-@dataclass(frozen=True)
 class Latencies:
     """The latencies of each request, in seconds, NaN where undefined; arrays of shape (n_requests,).
 
-    Attributes
-    ----------
-    queue_s : array
-        From arrival to the start of the first step that works on the request. Undefined if none did.
-    ttft_s : array
-        Time to first token, from arrival to the first token the client saw (a preemption does not take it
-        back). Undefined where no token was made.
-    tpot_s : array
-        Time per output token after the first: (E2EL - TTFT) / (tokens - 1). Undefined for outputs of
-        one token and for requests that did not finish.
-    e2el_s : array
-        End-to-end latency, from arrival to the end. Undefined for requests that did not finish.
-    max_itl_s : array
-        The longest gap between two consecutive tokens. Undefined with fewer than two tokens.
+    They count from when the request was wanted: from its arrival, or earlier if it waited at its client or is a retry.
+    Each is made when it is asked for, since those of a long run take much memory.
     """
 
-    queue_s: Floats
-    ttft_s: Floats
-    tpot_s: Floats
-    e2el_s: Floats
-    max_itl_s: Floats
+    def __init__(self, requests: Mapping[str, NDArray[Any]]) -> None:
+        self._requests = requests
+
+    @property
+    def queue_s(self) -> Floats:
+        """From arrival to the start of the first step that works on the request. Undefined if none did."""
+        return np.asarray(self._requests["first_scheduled_s"] - self._wanted_s())
+
+    @property
+    def ttft_s(self) -> Floats:
+        """Time to first token, from arrival to the first token the client saw (a preemption does not take it back).
+
+        Undefined where no token was made.
+        """
+        return np.asarray(self._requests["first_token_s"] - self._wanted_s())
+
+    @property
+    def tpot_s(self) -> Floats:
+        """Time per output token after the first: (E2EL - TTFT) / (tokens - 1).
+
+        Undefined for outputs of one token and for requests that did not finish.
+        """
+        requests = self._requests
+        finished = has_status(requests, Status.FINISHED)
+        return tpot_s(requests["first_token_s"], requests["finish_s"], requests["tokens_emitted"], finished)
+
+    @property
+    def e2el_s(self) -> Floats:
+        """End-to-end latency, from arrival to the end. Undefined for requests that did not finish."""
+        finished = has_status(self._requests, Status.FINISHED)
+        return np.where(finished, self._requests["finish_s"] - self._wanted_s(), np.nan)
+
+    @property
+    def max_itl_s(self) -> Floats:
+        """The longest gap between two consecutive tokens. Undefined with fewer than two tokens."""
+        return np.asarray(self._requests["max_itl_s"], dtype=np.float64)
+
+    def _wanted_s(self) -> Floats:
+        return np.asarray(self._requests["wanted_s" if "wanted_s" in self._requests else "arrival_s"])
 
 
 def latencies(requests: Mapping[str, NDArray[Any]]) -> Latencies:
-    """Return the latencies of each request of a recording's `requests` columns.
-
-    They count from when the request was wanted: from its arrival, or earlier if it waited at its client or is a retry.
-    """
-    arrival_s = requests.get("wanted_s", requests["arrival_s"])
-    finished = has_status(requests, Status.FINISHED)
-    return Latencies(
-        queue_s=requests["first_scheduled_s"] - arrival_s,
-        ttft_s=requests["first_token_s"] - arrival_s,
-        tpot_s=tpot_s(requests["first_token_s"], requests["finish_s"], requests["tokens_emitted"], finished),
-        e2el_s=np.where(finished, requests["finish_s"] - arrival_s, np.nan),
-        max_itl_s=np.asarray(requests["max_itl_s"], dtype=np.float64),
-    )
+    """Return the latencies of each request of a recording's `requests` columns."""
+    return Latencies(requests)
 
 
 def client_wait_s(requests: Mapping[str, NDArray[Any]]) -> Floats:
@@ -94,16 +104,25 @@ def percentile(values: Floats, q: float) -> float | None:
     return float(np.percentile(values, q)) if len(values) else None
 
 
-def time_average(values: NDArray[Any], durations_s: Floats) -> float | None:
-    """Return the area under a piecewise constant function over its time, or None where no time passes.
+def total(parts: Iterable[Floats]) -> float:
+    """Return the sum of all numbers, summed exactly and rounded once: how they are cut into parts changes no bit."""
+    # a view hands out one number after the other, where a list would hold them all
+    return math.fsum(number for part in parts for number in part.data)
 
-    Parameters
-    ----------
-    values, durations_s : arrays of equal length
-        The height of each piece, and how long it lasts in seconds.
+
+def products(values: Floats, counts: Integers) -> Iterator[Floats]:
+    """Yield arrays whose exact sum is the exact sum of values * counts, for counts from 0 up to 2^52.
+
+    A product of two numbers of 53 bits rounds; those of their halves do not (Dekker, A floating-point technique for
+    extending the available precision, 1971).
     """
-    time_s = float(np.sum(durations_s))
-    return float(np.sum(values * durations_s)) / time_s if time_s > 0 else None
+    scaled = values * (2.0**27 + 1)
+    high = scaled - (scaled - values)
+    few, many = counts % 2**26, counts - counts % 2**26
+    for half in (high, values - high):
+        yield half * few
+        if many.any():
+            yield half * many
 
 
 def share(part: float, whole: float) -> float | None:
@@ -141,9 +160,14 @@ class Pooled:
         """Largest value, or None of nothing."""
         return float(self.values[-1]) if len(self.values) else None
 
+    def at(self, places: Sequence[int]) -> list[float]:
+        """Return the members at some places of the sample in rising order, counted from 0."""
+        found: list[float] = self.values[np.searchsorted(np.cumsum(self.counts), places, side="right")].tolist()
+        return found
+
     def mean(self) -> float | None:
-        """Return the arithmetic mean of the sample, or None of nothing."""
-        return math.fsum(self.values * self.counts) / self.count if len(self.values) else None
+        """Return the exact sum of the sample, rounded, over its size, or None of nothing."""
+        return total(products(self.values, self.counts)) / self.count if len(self.values) else None
 
     def percentile(self, q: float) -> float | None:
         """Return the `q`-th percentile (0 to 100) of the sample, or None of nothing.
@@ -153,14 +177,39 @@ class Pooled:
         """
         if not len(self.values):
             return None
-        last = self.count - 1
+        place = Place.of(q, self.count)
+        return place.between(*self.at([place.below, place.above]))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a percentile lies: between two members of a sample in rising order, counted from 0.
+
+    Attributes
+    ----------
+    below, above : int
+    weight : float
+        How far it is from the one below towards the one above, from 0 to 1.
+    """
+
+    below: int
+    above: int
+    weight: float
+
+    @classmethod
+    def of(cls, q: float, count: int) -> Place:
+        """Find the `q`-th percentile (0 to 100) of `count` (>= 1) members."""
+        last = count - 1
         position = last * (q / 100)
         below = min(math.floor(position), last)
-        ends = np.cumsum(self.counts)
-        low, high = self.values[np.searchsorted(ends, [below, min(below + 1, last)], side="right")].tolist()
-        weight = position - below
+        return cls(below, min(below + 1, last), position - below)
+
+    def between(self, low: float, high: float) -> float:
+        """Return the percentile, given the two members."""
         # numpy works from the nearer neighbour, which decides the last bit.
-        return float(low + (high - low) * weight if weight < 0.5 else high - (high - low) * (1 - weight))
+        if self.weight < 0.5:
+            return low + (high - low) * self.weight
+        return high - (high - low) * (1 - self.weight)
 
 
 def meets_slo(found: Latencies, slo: Mapping[str, float]) -> Mask:

@@ -90,6 +90,7 @@ class Result:
         self.confidence = confidence
         self._own_warnings = tuple(warnings)
         self._offered = dict(offered or {})
+        self._rows_by_warmup: dict[float, list[Row]] = {}
 
     def __repr__(self) -> str:
         return f"Result(policies={list(self.policies)}, seed={self.seed}, version={self.version!r})"
@@ -162,11 +163,13 @@ class Result:
         return tuple(shown(row, overloaded=bool(row["overloaded"])) for row in rows)
 
     def _rows(self, warmup_s: float) -> tuple[Row, ...]:
-        made: list[Row] = []
-        for run in self.runs:
-            rows = summarize(run.policy, run.replication, run.recording, self.slo, warmup_s, self.class_slo)
-            made += judged(rows, run.recording, self._offered.get(run.policy, OfferedLoad()), warmup_s)
-        return tuple(made)
+        if warmup_s not in self._rows_by_warmup:
+            self._rows_by_warmup[warmup_s] = [row for run in self.runs for row in self._rows_of(run, warmup_s)]
+        return tuple(dict(row) for row in self._rows_by_warmup[warmup_s])
+
+    def _rows_of(self, run: PolicyRun, warmup_s: float) -> list[Row]:
+        rows = summarize(run.policy, run.replication, run.recording, self.slo, warmup_s, self.class_slo)
+        return judged(rows, run.recording, self._offered.get(run.policy, OfferedLoad()), warmup_s)
 
     def _rejections(self, policy: str) -> str | None:
         """Return how many requests of a policy were refused, and why the first of them was."""

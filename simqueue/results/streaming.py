@@ -1,4 +1,8 @@
-"""Tables that go to Parquet files while a run is under way, so that its memory does not grow with its length."""
+"""Tables that go to Parquet files while a run is under way, so that its memory does not grow with its length.
+
+Columns become Arrow arrays from their bytes: Arrow's own conversion would load pandas, which takes more memory than
+everything else here.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from simqueue.simulation.recording import Column
+from simqueue.simulation.recording import Column, Table
 
 
 class ParquetSink:
@@ -27,38 +31,55 @@ class ParquetSink:
 
     def write(self, columns: Mapping[str, Column]) -> None:
         """Append rows; every call has the same columns of the same types."""
-        schema = pa.schema([(name, _kind(column)) for name, column in columns.items()])
+        arrays = [_text(column) if column.dtype == object else _numbers(column) for column in columns.values()]
+        rows = pa.RecordBatch.from_arrays(arrays, names=list(columns))
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._path, schema, compression="zstd")
-        self._writer.write_table(pa.table(dict(columns), schema=schema))
+            self._writer = pq.ParquetWriter(self._path, rows.schema, compression="zstd")
+        self._writer.write_batch(rows)
 
-    def finish(self) -> Mapping[str, Column]:
+    def finish(self) -> StoredTable:
         """Close the file and return its columns, each read when it is asked for."""
         if self._writer is not None:
             self._writer.close()
-        return StoredColumns(self._path)
+        return StoredTable(self._path)
 
 
-class StoredColumns(Mapping[str, Column]):
-    """The columns of a Parquet file; each lookup reads one of them."""
+class StoredTable(Table):
+    """The columns of a Parquet file; each lookup reads one of them. A part is what was written at one time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._names: list[str] = list(pq.read_schema(path).names)
+        schema = pq.read_schema(path)
+        self._types: dict[str, pa.DataType] = dict(zip(schema.names, schema.types, strict=True))
 
     def __getitem__(self, name: str) -> Column:
-        if name not in self._names:
-            raise KeyError(name)
-        column = pq.read_table(self.path, columns=[name]).column(0)
-        if pa.types.is_string(column.type):
-            return np.array(column.to_pylist(), dtype=object)
-        return np.asarray(column.to_numpy())
+        kind = self._types[name]
+        column = np.empty(self._rows(), dtype=object if pa.types.is_string(kind) else kind.to_pandas_dtype())
+        start = 0
+        for part in self.parts(name):
+            end = start + len(part[name])
+            column[start:end] = part[name]
+            start = end
+        return column
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._types)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._types)
+
+    def parts(self, *names: str) -> Iterator[Mapping[str, Column]]:
+        """Yield the rows in order, a chunk at a time."""
+        for name in names:
+            if name not in self._types:
+                raise KeyError(name)
+        with pq.ParquetFile(self.path) as file:
+            for index in range(file.num_row_groups):
+                rows = file.read_row_group(index, columns=list(names), use_threads=False)
+                yield {name: _column(rows.column(name).combine_chunks()) for name in names}
+
+    def _rows(self) -> int:
+        return int(pq.read_metadata(self.path).num_rows)
 
 
 def streamed_to(folder: Path) -> Callable[[str], ParquetSink]:
@@ -67,5 +88,23 @@ def streamed_to(folder: Path) -> Callable[[str], ParquetSink]:
     return lambda table: ParquetSink(folder / f"{table}.parquet")
 
 
-def _kind(column: Column) -> pa.DataType:
-    return pa.string() if column.dtype == object else pa.from_numpy_dtype(column.dtype)
+def _numbers(column: Column) -> pa.Array:
+    return pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(column)])
+
+
+def _text(words: Column) -> pa.Array:
+    encoded = [b"" if word is None else word.encode() for word in words]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    known = np.packbits(np.array([word is not None for word in words], dtype=np.bool_), bitorder="little")
+    buffers = (pa.py_buffer(content) for content in (ends, b"".join(encoded), known))
+    return pa.StringArray.from_buffers(len(words), *buffers)
+
+
+def _column(values: pa.Array) -> Column:
+    if not pa.types.is_string(values.type):
+        return np.from_dlpack(values)
+    # equal words share one object: a status takes no more room than a number
+    encoded = values.dictionary_encode(null_encoding="encode")
+    words = np.empty(len(encoded.dictionary), dtype=object)
+    words[:] = encoded.dictionary.to_pylist()
+    return np.asarray(words[np.from_dlpack(encoded.indices)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from simqueue.errors import InputError
 from simqueue.request import Status
 from simqueue.results import metrics
-from simqueue.results.metrics import Floats, Latencies, Mask, Pooled
+from simqueue.results.metrics import Floats, Latencies, Mask
+from simqueue.results.pooling import Pairs, pooled_statistics
 from simqueue.settings import nearest
 
 if TYPE_CHECKING:
-    from simqueue.simulation.recording import Recording
+    from simqueue.simulation.recording import Column, Recording
 
 Value = str | int | float | None
 Row = dict[str, Value]
@@ -24,6 +25,7 @@ Row = dict[str, Value]
 ALL_CLASSES: Final = "all"
 SLO_NAMES: Final = ("ttft_ms", "tpot_ms", "e2el_ms")
 _STATISTICS: Final = ("mean", "median", "p95", "p99")
+_PERCENTILES: Final = (50, 95, 99)
 
 # Column names in order, with the pandas types that can hold "undefined" where a column needs it.
 SUMMARY_TYPES: Final[dict[str, str]] = {
@@ -121,12 +123,13 @@ def summarize(
     for bounds in (slo, *(class_slo or {}).values()):
         check_slo(bounds)
     requests = recording.requests
-    found = metrics.latencies(requests)
     everyone = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
+    run = _span(recording, everyone)
+    found = metrics.latencies(requests)
     measured = requests["arrival_s"] >= warmup_s
     members = [(ALL_CLASSES, everyone), *_classes(requests["request_class"])]
     good = _good(requests["request_class"], found, slo, class_slo)
-    run, window = _span(recording, everyone), _span(recording, measured)
+    window = _span(recording, measured)
     rows: list[Row] = []
     for name, inside in members:
         row: Row = {"policy": policy, "replication": replication, "request_class": name, "replications": 1}
@@ -208,24 +211,25 @@ def _counts(recording: Recording, inside: Mask) -> Row:
 
 def _latencies(recording: Recording, found: Latencies, measured: Mask) -> Row:
     done = measured & metrics.has_status(recording.requests, Status.FINISHED)
-    one_token = np.isnan(found.tpot_s)
+    tpot_s = found.tpot_s[done]
+    one_token = np.isnan(tpot_s)
     row: Row = {
         "measured_requests": int(np.sum(done)),
-        "tpot_excluded": int(np.sum(done & one_token)),
+        "tpot_excluded": int(np.sum(one_token)),
         "mean_queue_ms": metrics.mean(1000 * found.queue_s[done]),
         "mean_client_wait_ms": metrics.mean(1000 * metrics.client_wait_s(recording.requests)[done]),
     }
     row |= _four("ttft", 1000 * found.ttft_s[done])
-    row |= _four("tpot", 1000 * found.tpot_s[done & ~one_token])
+    row |= _four("tpot", 1000 * tpot_s[~one_token])
     return row | _four("e2el", 1000 * found.e2el_s[done])
 
 
-def _four(metric: str, sample_ms: Floats | Pooled) -> Row:
-    if isinstance(sample_ms, Pooled):
-        found = [sample_ms.mean(), *(sample_ms.percentile(q) for q in (50, 95, 99))]
-    else:
-        found = [metrics.mean(sample_ms), *(metrics.percentile(sample_ms, q) for q in (50, 95, 99))]
-    return {f"{name}_{metric}_ms": value for name, value in zip(_STATISTICS, found, strict=True)}
+def _four(metric: str, sample_ms: Floats) -> Row:
+    return _named(metric, metrics.mean(sample_ms), [metrics.percentile(sample_ms, q) for q in _PERCENTILES])
+
+
+def _named(metric: str, mean: float | None, percentiles: Sequence[float | None]) -> Row:
+    return {f"{name}_{metric}_ms": value for name, value in zip(_STATISTICS, (mean, *percentiles), strict=True)}
 
 
 def _rates(
@@ -249,30 +253,35 @@ def _rates(
 
 
 def _machine(recording: Recording, run: _Span | None) -> Row:
-    gaps = Pooled.of(1000 * recording.itl_s, recording.itl_count)
-    steps = recording.steps
-    busy_s = _busy(recording, run)
-    all_busy_s = float(np.sum(busy_s)) + recording.unfinished_step_s
+    """Return what is of steps and of gaps between tokens; both may be too many to hold, and are looked at in parts."""
+
+    def gaps_ms() -> Iterator[Pairs]:
+        for part in recording.gaps.parts("gap_s", "tokens"):
+            yield 1000 * part["gap_s"], part["tokens"]
+
+    gaps = pooled_statistics(gaps_ms, _PERCENTILES)
+    busy_s = metrics.total(part_s for part_s, _ in _busy(recording, run))
+    batch_area_s = metrics.total(part_s * batch for part_s, batch in _busy(recording, run))
     slots, prefix = recording.slot_steps, recording.prefix
-    return _four("itl", gaps) | {
+    return _named("itl", gaps.mean, gaps.percentiles) | {
         "max_itl_ms": gaps.maximum,
         "itl_count": gaps.count,
         "max_concurrent_requests": recording.max_concurrent,
-        "mean_batch": metrics.time_average(steps["decode_seqs"] + steps["prefill_seqs"], busy_s),
+        "mean_batch": metrics.share(batch_area_s, busy_s),
         "kv_peak_share": metrics.share(recording.blocks_peak, recording.blocks_total),
         "prefix_queried_tokens": None if prefix is None else prefix.queried_tokens,
         "prefix_hit_rate": None if prefix is None else metrics.share(prefix.hit_tokens, prefix.queried_tokens),
         "self_hit_tokens": None if prefix is None else prefix.self_hit_tokens,
-        "gpu_busy_share": metrics.share(all_busy_s, run.duration_s) if run else None,
+        "gpu_busy_share": metrics.share(busy_s + recording.unfinished_step_s, run.duration_s) if run else None,
         "idle_slot_share": None if slots is None else metrics.share(recording.idle_slot_steps or 0, slots),
     }
 
 
-def _busy(recording: Recording, run: _Span | None) -> Floats:
-    """Return how long each row of steps keeps the GPU busy inside the run, in seconds, shape (n_rows,)."""
-    start_s, duration_s = recording.steps["start_s"], recording.steps["duration_s"]
-    if run is None:
-        return np.zeros_like(duration_s)
-    # A step may outlast the horizon, or the client that gave up last.
-    inside_s = np.clip(run.end_s - start_s, 0, None)
-    return np.where(start_s + duration_s > run.end_s, inside_s, duration_s)
+def _busy(recording: Recording, run: _Span | None) -> Iterator[tuple[Floats, Column]]:
+    """Go through rows of steps: how long each keeps the GPU busy inside the run, in seconds, and its sequences."""
+    end_s = run.end_s if run else -np.inf
+    for steps in recording.steps.parts("start_s", "duration_s", "decode_seqs", "prefill_seqs"):
+        # a step may outlast the horizon, or the client that gave up last
+        inside_s = np.clip(end_s - steps["start_s"], 0, None)
+        outlasts = steps["start_s"] + steps["duration_s"] > end_s
+        yield np.where(outlasts, inside_s, steps["duration_s"]), steps["decode_seqs"] + steps["prefill_seqs"]

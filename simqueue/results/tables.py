@@ -118,7 +118,7 @@ def stacked(tables: list[pd.DataFrame], types: Mapping[str, str]) -> pd.DataFram
 
 def _frame(columns: dict[str, Any], types: Mapping[str, str], policy: str, replication: int) -> pd.DataFrame:
     n = len(next(iter(columns.values())))
-    columns |= {"policy": [policy] * n, "replication": np.full(n, replication)}
+    columns |= {"policy": pd.Series(policy, index=range(n), dtype="string"), "replication": np.full(n, replication)}
     return pd.DataFrame({name: _typed(columns[name], kind) for name, kind in types.items()})
 
 

@@ -20,6 +20,7 @@ from simqueue.scenario.yamlfile import Document, KeyPath
 from simqueue.settings import Settings, nearest
 from simqueue.steptime import StepTimeSettings
 from simqueue.traffic import Traffic
+from simqueue.workload.checking import check
 from simqueue.workload.dressing import class_label
 from simqueue.workload.generate import generate, generate_all
 from simqueue.workload.settings import WorkloadSettings
@@ -223,6 +224,13 @@ class Scenario(Settings):
             raise InputError("workload: this key is missing")
         with self.telling_where(), inside("workload"):
             return generate(self.workload, seed=self.seed, replication=replication, base_dir=self.base_dir)
+
+    def check_traffic(self) -> None:
+        """Raise what `traffic` would raise, without making requests where that is not needed to tell."""
+        alone = {} if self.workload is None else {None: self.workload}
+        for name, workload in (self.workloads or alone).items():
+            with self.telling_where(), inside("workload" if name is None else f"workloads.{name}"):
+                check(workload, seed=self.seed, base_dir=self.base_dir, name=name)
 
     def class_slos(self) -> dict[str, dict[str, float]]:
         """Return the limits of each class of requests that has its own, by its name in tables."""

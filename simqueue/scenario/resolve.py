@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,8 +25,6 @@ _CACHE_FLAGS = {
     "watermark": "watermark",
 }
 """Keys of the KV cache -> the engine's flag that decides them."""
-_ROOFLINE = RooflineSettings(kind="roofline")
-"""The step time of scenarios that name a model and a GPU and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +97,16 @@ def settle(scenario: Scenario, policy_name: str) -> EffectivePolicy:
         model=_model(scenario),
         gpu=_gpu(scenario, policy_name),
         tensor_parallel=scenario.value_for(policy_name, "tensor_parallel"),
-        step_time=placed(scenario.value_for(policy_name, "step_time") or _ROOFLINE, scenario.base_dir),
+        step_time=placed(_step_time(scenario, policy_name), scenario.base_dir),
         kv_cache=scenario.value_for(policy_name, "kv_cache"),
         max_model_len=scenario.value_for(policy_name, "max_model_len"),
     )
     return replace(chosen, engine=_settled(chosen)) if isinstance(policy, EnginePolicy) else chosen
+
+
+def _step_time(scenario: Scenario, policy_name: str) -> StepTimeSettings:
+    """Return a policy's step time: the roofline where model and GPU are named and nothing else."""
+    return scenario.value_for(policy_name, "step_time") or RooflineSettings(kind="roofline")
 
 
 def _model(scenario: Scenario) -> Model | None:
@@ -148,23 +151,26 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
         ``file``.
     """
     values = scenario.model_dump(mode="json", by_alias=True, exclude={"policies"})
-    values["policies"] = {name: _policy_values(scenario, name) for name in scenario.policies}
-    return {**values, "origin": dict(_origins(scenario, values))}
+    engines = {name: effective(scenario, name).engine for name in scenario.policies}
+    values["policies"] = {name: _policy_values(scenario, name, engine) for name, engine in engines.items()}
+    return {
+        **values,
+        "origin": {".".join(map(str, path)): _origin(scenario, path, engines) for path in _leaves(values)},
+    }
 
 
-def _policy_values(scenario: Scenario, name: str) -> dict[str, Any]:
+def _policy_values(scenario: Scenario, name: str, engine: SettledEngine | None) -> dict[str, Any]:
     policy = scenario.policy(name)
     key = "engine" if isinstance(policy, EnginePolicy) else "scheduler"
     own: dict[str, Any] = {key: policy.kind, **policy.model_dump(mode="json", by_alias=True)}
     for key in POLICY_KEYS:
         value = scenario.value_for(name, key)
         own[key] = value.model_dump(mode="json", by_alias=True) if isinstance(value, Settings) else value
-    step_time = scenario.value_for(name, "step_time") or _ROOFLINE
+    step_time = _step_time(scenario, name)
     if isinstance(step_time, RooflineSettings):
         with scenario.telling_where(name), about("step_time"):
             step_time = step_time.resolved(scenario.base_dir)
     own["step_time"] = step_time.model_dump(mode="json", by_alias=True)
-    engine = effective(scenario, name).engine
     if engine is not None:
         own |= engine.values
         cache = engine.cache
@@ -177,12 +183,7 @@ def _policy_values(scenario: Scenario, name: str) -> dict[str, Any]:
     return own
 
 
-def _origins(scenario: Scenario, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for path in _leaves(values, ()):
-        yield ".".join(map(str, path)), _origin(scenario, path)
-
-
-def _leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
+def _leaves(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
     """Yield the paths of all values; a list counts as one value."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
@@ -191,19 +192,19 @@ def _leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
         yield path
 
 
-def _origin(scenario: Scenario, path: KeyPath) -> str:
+def _origin(scenario: Scenario, path: KeyPath, engines: Mapping[str, SettledEngine | None]) -> str:
     for end in range(len(path), 0, -1):
         if path[:end] in scenario.flags:
             return scenario.flags[path[:end]].split()[0]
     if is_given(scenario.given, path):
         own = path[0] == "policies" and path[2] in POLICY_KEYS
         return "policy" if own else scenario.source
-    if path[0] == "policies" and (engine := effective(scenario, str(path[1])).engine) is not None:
+    if path[0] == "policies" and (engine := engines[str(path[1])]) is not None:
         source = engine.origins.get(str(path[-1]) if path[2] != "kv_cache" else _CACHE_FLAGS.get(str(path[-1]), ""))
         if source not in (None, GIVEN):
             return f"version: {source}"
     if path[0] == "policies" and path[2] in POLICY_KEYS and not _replaced(scenario, path):
-        return _origin(scenario, path[2:])
+        return _origin(scenario, path[2:], engines)
     return "default"
 
 

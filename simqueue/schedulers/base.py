@@ -7,10 +7,12 @@ delivers gives seats and blocks back.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
+
+from mypy_extensions import mypyc_attr
 
 from simqueue.kvcache.base import KVCache
 from simqueue.request import Job, Request
@@ -18,7 +20,7 @@ from simqueue.settings import Settings
 from simqueue.steptime.base import Batch
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Plan:
     """One step, decided; perhaps to be repeated with the same composition.
 
@@ -59,12 +61,12 @@ class Plan:
     waiting: int
     work: Batch
     blocks_used: int
-    admitted: Sequence[tuple[Job, int]] = ()
-    preempted: Sequence[Job] = ()
-    first: Sequence[Job] = ()
+    admitted: list[tuple[Job, int]] = field(default_factory=list)
+    preempted: list[Job] = field(default_factory=list)
+    first: list[Job] = field(default_factory=list)
     ended: list[Job] = field(default_factory=list)
     finishing: list[Job] = field(default_factory=list)
-    left_out: Sequence[Job] = ()
+    left_out: list[Job] = field(default_factory=list)
     members: Sequence[tuple[Job, int]] = ()
 
 
@@ -75,7 +77,8 @@ class Later:
     time_s: float
 
 
-class Policy(ABC):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Policy:
     """Who runs in the next step. Constructed as ``PolicyClass(settings, kv, door)``."""
 
     Settings: ClassVar[type[Settings]]
@@ -95,15 +98,18 @@ class Policy(ABC):
     @abstractmethod
     def waiting_count(self) -> int:
         """Requests in the queue now."""
+        raise NotImplementedError
 
     @property
     @abstractmethod
     def free_seats(self) -> int:
         """Seats that the next plan may give to waiting requests."""
+        raise NotImplementedError
 
     @abstractmethod
     def refusal(self, request: Request) -> str | None:
         """Return why `request` can never be served, or None. Changes nothing."""
+        raise NotImplementedError
 
     @abstractmethod
     def add(self, job: Job) -> bool:
@@ -111,10 +117,12 @@ class Policy(ABC):
 
         Returns whether this may change a repeated plan that is under way (True is always right).
         """
+        raise NotImplementedError
 
     @abstractmethod
     def holds_seat(self, job: Job) -> bool:
         """Return whether `job` runs (else it waits). Precondition: it was added and has not left."""
+        raise NotImplementedError
 
     @abstractmethod
     def cancel(self, job: Job) -> bool:
@@ -123,6 +131,7 @@ class Policy(ABC):
         Returns whether this may change a repeated plan that is under way. Precondition: no plan that it is part of
         is still to be committed.
         """
+        raise NotImplementedError
 
     @abstractmethod
     def withdraw(self, plan: Plan, job: Job) -> None:
@@ -130,6 +139,7 @@ class Policy(ABC):
 
         Precondition: it holds a seat; all repeats of `plan` that run have been taken.
         """
+        raise NotImplementedError
 
     @abstractmethod
     def plan(self, now_s: float) -> Plan | Later | None:
@@ -137,6 +147,7 @@ class Policy(ABC):
 
         Precondition: at most ``depth - 1`` plans are not committed, and all repeats of theirs that run are taken.
         """
+        raise NotImplementedError
 
     @abstractmethod
     def take(self, plan: Plan, n: int) -> None:
@@ -144,19 +155,24 @@ class Policy(ABC):
 
         Precondition: with all that was taken before, at most ``plan.repeat``.
         """
+        raise NotImplementedError
 
     @abstractmethod
     def commit(self, plan: Plan) -> None:
         """Deliver what was taken of `plan`: seats and blocks of ``plan.finishing`` are given back, in list order."""
+        raise NotImplementedError
 
     @abstractmethod
     def state(self) -> Hashable:
         """Return what decides the further course if nobody arrives and no token is made (to find livelocks)."""
+        raise NotImplementedError
 
     @abstractmethod
     def members(self) -> list[Job]:
         """Return the requests that hold a seat, in order of admission (for checks only)."""
+        raise NotImplementedError
 
     @abstractmethod
     def check(self) -> None:
         """Compare counters with a walk over all requests; raise `RunError` where they differ."""
+        raise NotImplementedError

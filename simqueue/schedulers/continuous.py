@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from pydantic import Field
+from mypy_extensions import mypyc_attr
 
 from simqueue.kvcache.base import KVCache
 from simqueue.request import Job
 from simqueue.schedulers.base import Plan
-from simqueue.schedulers.chunked import BudgetSettings
 from simqueue.schedulers.door import Door
 from simqueue.schedulers.draft import Draft
 from simqueue.schedulers.iteration import IterationPolicy
-from simqueue.schedulers.registry import scheduler
+from simqueue.schedulers.keys import ContinuousSettings
 
 
-class ContinuousSettings(BudgetSettings):
-    """Keys of the continuous policy."""
-
-    prefill: Literal["mixed", "separate"] = Field(
-        "mixed",
-        description="mixed: whole prompts join the decodes of a step; separate: a step of prompts alone comes first",
-    )
-
-
-@scheduler("continuous")
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Continuous(IterationPolicy):
     """Whole prompts within the budget; one that is longer than the budget runs alone when nothing runs."""
 
@@ -34,13 +24,8 @@ class Continuous(IterationPolicy):
 
     def __init__(self, settings: ContinuousSettings, kv: KVCache, door: Door) -> None:
         super().__init__(settings, kv, door)
-        self._step_tokens = settings.max_num_batched_tokens
+        self.step_tokens = settings.max_num_batched_tokens
         self._separate = settings.prefill == "separate"
-
-    @property
-    def step_tokens(self) -> int:
-        """Token budget of one step."""
-        return self._step_tokens
 
     def plan(self, now_s: float) -> Plan | None:
         """Mixed: decodes, then newcomers. Separate: newcomers alone if there are any, else decodes."""

@@ -39,7 +39,7 @@ class DecodeClock:
         self._grows = grows
         self._needs_at = [0] * block_size
         self._last_steps: list[tuple[int, int, Job]] = []
-        self._next_end = NEVER
+        self.next_end = NEVER
         """The step on which the first of them makes its last token."""
 
     @property
@@ -55,13 +55,15 @@ class DecodeClock:
         """Return 1 if the next step of a decoding `job` starts a new block, else 0."""
         return int(self._grows and (job.base + self.steps - 1) % self._block_size == 0)
 
-    def demand(self, n: int = 1) -> int:
+    def demand(self) -> int:
+        """Return how many blocks the next step takes, all decodes together."""
+        return self._needs_at[self.steps % self._block_size] if self._grows else 0
+
+    def demand_of(self, n: int) -> int:
         """Return how many blocks the next `n` steps take, all decodes together."""
         if not self._grows:
             return 0
         size = self._block_size
-        if n == 1:
-            return self._needs_at[self.steps % size]
         start = self.steps % size
         rounds, rest = divmod(n, size)
         demand = rounds * self.seqs + sum(self._needs_at[start : start + rest])
@@ -71,7 +73,7 @@ class DecodeClock:
 
     def carried(self, free_blocks: int, limit: int) -> int:
         """Return how many of the next `limit` steps `free_blocks` carry."""
-        if self.demand(limit) <= free_blocks:
+        if self.demand_of(limit) <= free_blocks:
             return limit
         size = self._block_size
         rounds = free_blocks // self.seqs
@@ -84,41 +86,47 @@ class DecodeClock:
 
     def steps_to_first_end(self) -> int:
         """Return in how many steps the first of them makes its last token. Precondition: somebody decodes."""
-        return self._next_end - self.steps
+        return self.next_end - self.steps
 
     def join(self, job: Job) -> None:
         """Let `job`, whose known tokens are computed but for the newest, decode from the next step on."""
+        place = job.place
         job.decoding = True
-        job.base = job.known_tokens - self.steps
-        job.last_step = self.steps + job.last_known_tokens - job.known_tokens
-        self.latest_place = max(self.latest_place, job.place)
-        self._next_end = min(self._next_end, job.last_step)
-        heappush(self._last_steps, (job.last_step, job.place, job))
-        self._count(job, 1)
+        job.base = base = job.known_tokens - self.steps
+        job.last_step = last_step = job.request.prompt_tokens + job.output_tokens - base
+        if place > self.latest_place:
+            self.latest_place = place
+        if last_step < self.next_end:
+            self.next_end = last_step
+        heappush(self._last_steps, (last_step, place, job))
+        self.seqs += 1
+        self._base_sum += base
+        self._needs_at[(1 - base) % self._block_size] += 1
 
     def leave(self, job: Job) -> None:
         """Take `job` out (finished, preempted or gone) and write its tokens down."""
-        self._count(job, -1)
+        base = job.base
+        self.seqs -= 1
+        self._base_sum -= base
+        self._needs_at[(1 - base) % self._block_size] -= 1
         job.decoding = False
-        job.known_tokens = job.base + self.steps
-        job.computed_tokens = job.known_tokens - 1
+        job.known_tokens = tokens = base + self.steps
+        job.computed_tokens = tokens - 1
         if not self.seqs:
             self._last_steps.clear()
-            self._next_end = NEVER
+            self.next_end = NEVER
             self.latest_place = -1
-        elif job.last_step == self._next_end:
-            self._next_end = self._head()[0]
+        elif job.last_step == self.next_end:
+            self.next_end = self._head()[0]
 
     def step(self, n: int = 1) -> list[Job]:
         """Make one token for everybody, `n` times; return those that made their last one, by admission.
 
         Precondition: ``n <= steps_to_first_end()`` if somebody decodes.
         """
-        self.steps += n
+        self.steps = steps = self.steps + n
         ended: list[Job] = []
-        if self.steps < self._next_end:
-            return ended
-        while self._next_end <= self.steps:
+        while self.next_end <= steps:
             job = self._head()[2]
             self.leave(job)
             ended.append(job)
@@ -143,8 +151,3 @@ class DecodeClock:
             if job.decoding and job.last_step == last_step and job.place == place:
                 return heap[0]
             heappop(heap)
-
-    def _count(self, job: Job, sign: int) -> None:
-        self.seqs += sign
-        self._base_sum += sign * job.base
-        self._needs_at[(1 - job.base) % self._block_size] += sign

@@ -1,12 +1,13 @@
-"""A step being put together."""
+"""A step being put together: a plan whose sums are still open."""
 
 from __future__ import annotations
 
 from simqueue.request import Job
+from simqueue.schedulers.base import Plan
 
 
-class Draft:
-    """What has been decided of a step so far.
+class Draft(Plan):
+    """What has been decided of a step so far. Sealed, it is the plan; so nothing is copied from one to the other.
 
     Attributes
     ----------
@@ -18,12 +19,8 @@ class Draft:
         Prompt pieces, as in `Batch.prefill`.
     tail_decodes, tail_context : int
         Recomputed contexts of which only the last token is left (they count as decodes), and what they attend to.
-    fed : list of (Job, tokens)
-        Who got prompt tokens.
-    first : list of Job
-        Whose context is complete with this step.
-    admitted : list of (Job, cached tokens)
-    preempted, left_out : list of Job
+    fed : list of (Job, tokens) or None
+        Who got prompt tokens, if anybody observes.
     head_may_grow : bool
         Whether the head of the queue (or one passed over) stays out, and may find more of its tokens cached at the
         next step.
@@ -32,45 +29,45 @@ class Draft:
     """
 
     __slots__ = (
-        "admitted",
         "budget",
         "decodes",
         "fed",
-        "first",
         "head_may_grow",
         "head_overflows",
-        "left_out",
         "pieces",
-        "preempted",
         "tail_context",
         "tail_decodes",
     )
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, observed: bool = False) -> None:  # the sums are set when it is sealed
         self.budget = budget
         self.decodes = False
         self.pieces: list[tuple[int, int]] = []
         self.tail_decodes = 0
         self.tail_context = 0
-        self.fed: list[tuple[Job, int]] = []
-        self.first: list[Job] = []
-        self.admitted: list[tuple[Job, int]] = []
-        self.preempted: list[Job] = []
-        self.left_out: list[Job] = []
+        self.fed: list[tuple[Job, int]] | None = [] if observed else None
         self.head_may_grow = False
         self.head_overflows = False
+        self.repeat = 1
+        self.admitted = []
+        self.preempted = []
+        self.first = []
+        self.left_out = []
+        self.members = ()
 
     def feed(self, job: Job, new: int) -> bool:
         """Give `new` prompt tokens to `job`; return whether its context is complete with them."""
         self.budget -= new
-        self.fed.append((job, new))
+        past = job.computed_tokens
+        job.computed_tokens = known = past + new
         if new == 1 and job.known_tokens > job.request.prompt_tokens:
             self.tail_decodes += 1
-            self.tail_context += job.computed_tokens + 1
+            self.tail_context += known
         else:
-            self.pieces.append((job.computed_tokens, new))
-        job.computed_tokens += new
-        if job.computed_tokens < job.known_tokens:
+            self.pieces.append((past, new))
+        if self.fed is not None:
+            self.fed.append((job, new))
+        if known < job.known_tokens:
             return False
         self.first.append(job)
         return True

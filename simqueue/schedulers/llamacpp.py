@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field
+from mypy_extensions import mypyc_attr
 
 from simqueue.errors import InputError
 from simqueue.kvcache.base import NO_HIT, KVCache
@@ -19,28 +19,11 @@ from simqueue.schedulers.base import Plan
 from simqueue.schedulers.door import Door
 from simqueue.schedulers.draft import Draft
 from simqueue.schedulers.iteration import IterationPolicy
-from simqueue.schedulers.registry import scheduler
+from simqueue.schedulers.keys import LlamaCppSettings
 from simqueue.schedulers.waiting import FirstComeFirstServed
-from simqueue.settings import Settings
 
 
-class LlamaCppSettings(Settings):
-    """Flags of the server, by its own names."""
-
-    n_parallel: int = Field(4, ge=1, description="slots: requests that run at one time")
-    n_batch: int = Field(2048, ge=1, description="token budget of a step", json_schema_extra={"unit": "tokens"})
-    n_ctx: int | None = Field(
-        None,
-        ge=1,
-        description="context of all slots together; null: only the KV pool limits it",
-        json_schema_extra={"unit": "tokens"},
-    )
-    kv_unified: bool = Field(
-        True, description="whether any slot may use the whole context, or each has an equal part of it"
-    )
-
-
-@scheduler("llamacpp")
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LlamaCpp(IterationPolicy):
     """Slots filled from a first-come queue; a prompt is cut only where the batch is full."""
 
@@ -51,16 +34,11 @@ class LlamaCpp(IterationPolicy):
         if kv.shares or not kv.grows:
             raise InputError("llamacpp: needs kv_cache.layout: paged, without prefix_caching")
         self._start(kv, door, settings.n_parallel, FirstComeFirstServed())
-        self.n_batch = settings.n_batch
+        self.step_tokens = settings.n_batch
         parts = 1 if settings.kv_unified else settings.n_parallel
         self.slot_tokens = None if settings.n_ctx is None else settings.n_ctx // parts
         self._idle = list(range(settings.n_parallel))
         self._slot: dict[Job, int] = {}
-
-    @property
-    def step_tokens(self) -> int:
-        """Token budget of one step."""
-        return self.n_batch
 
     def refusal(self, request: Request) -> str | None:
         """Return why `request` can never be served: it is longer than the context of a slot, or than the pool."""

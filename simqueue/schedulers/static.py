@@ -3,53 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from mypy_extensions import mypyc_attr
 
 from simqueue.errors import RunError
 from simqueue.kvcache.base import KVCache
 from simqueue.request import Job, Request
 from simqueue.schedulers.base import Later, Plan, Policy
 from simqueue.schedulers.door import Door
-from simqueue.schedulers.registry import scheduler
-from simqueue.schedulers.waiting import Order, waiting_queue
-from simqueue.settings import Settings
+from simqueue.schedulers.keys import StaticSettings
+from simqueue.schedulers.waiting import waiting_queue
 from simqueue.steptime.base import Batch
-
-
-class StaticSettings(Settings):
-    """Keys of the static policy."""
-
-    max_num_seqs: int = Field(32, ge=1, description="most requests in a wave", json_schema_extra={"unit": "requests"})
-    order: Order = Field("fcfs", description="who enters the next wave first; ties by arrival")
-    batch: Literal["dynamic", "fixed"] = Field(
-        "dynamic",
-        description="dynamic: a wave takes what waits; fixed: it waits until it is full (or wave_timeout_s is over)",
-    )
-    wave_timeout_s: float | None = Field(
-        None,
-        ge=0,
-        description="longest that the oldest waiting request waits for a fixed wave to fill; null: for ever",
-        json_schema_extra={"unit": "s"},
-    )
-    release: Literal["wave_end", "own_end"] = Field(
-        "wave_end",
-        description="when a request's answer is complete for its client: with the wave, or its last token",
-    )
-    emit: Literal["as_made", "wave_end"] = Field(
-        "as_made",
-        description="when tokens after the first reach the client: as they are made, or with the wave's end",
-    )
-
-    @model_validator(mode="after")
-    def _combinations(self) -> StaticSettings:
-        if self.emit == "wave_end" and self.release == "own_end":
-            raise PydanticCustomError("static_emit", "emit: wave_end goes with release: wave_end only")
-        if self.wave_timeout_s is not None and self.batch == "dynamic":
-            raise PydanticCustomError("static_timeout", "wave_timeout_s goes with batch: fixed only")
-        return self
 
 
 class Wave:
@@ -88,7 +53,7 @@ class Wave:
         return ended
 
 
-@scheduler("static")
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Static(Policy):
     """A wave of whatever waits is prefilled together, padded, and decoded until its longest request is done."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field
+from mypy_extensions import mypyc_attr
 
 from simqueue.kvcache.base import Hit, KVCache
 from simqueue.request import Job, Request
@@ -15,23 +15,14 @@ from simqueue.schedulers.base import Plan
 from simqueue.schedulers.door import Door
 from simqueue.schedulers.draft import Draft
 from simqueue.schedulers.iteration import IterationPolicy
+from simqueue.schedulers.keys import VllmV0Settings
 from simqueue.schedulers.waiting import FirstComeFirstServed
-from simqueue.settings import Settings
 
 MAX_PADDINGS = 256
 """Padding tokens that version 0.2.x accepts in a step of prompts."""
 
 
-class VllmV0Settings(Settings):
-    """Flags of the engine, by its own names."""
-
-    max_num_seqs: int = Field(ge=1, description="requests that may run at one time")
-    max_num_batched_tokens: int = Field(ge=1, description="token budget of a step")
-    enable_chunked_prefill: bool = Field(False, description="whether prompts are cut and run beside decodes")
-    padded_prompts: bool = Field(False, description="whether prompts of a step count as long as the longest (0.2.x)")
-    watermark: float = Field(0.01, ge=0, lt=1, description="share of the pool that stays free at every admission")
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class VllmV0(IterationPolicy):
     """vLLM V0.
 
@@ -44,13 +35,9 @@ class VllmV0(IterationPolicy):
 
     def __init__(self, settings: VllmV0Settings, kv: KVCache, door: Door) -> None:
         self.settings = settings
+        self.step_tokens = settings.max_num_batched_tokens
         self._watermark_blocks = int(settings.watermark * kv.total)
         self._start(kv, door, settings.max_num_seqs, FirstComeFirstServed())
-
-    @property
-    def step_tokens(self) -> int:
-        """Token budget of one step."""
-        return self.settings.max_num_batched_tokens
 
     def refusal(self, request: Request) -> str | None:
         """Return why `request` is refused; a prompt that can never be scheduled is, whatever the door says."""
@@ -89,7 +76,7 @@ class VllmV0(IterationPolicy):
         return job.rest_tokens <= draft.budget or not self.running
 
     def _fits_padded(self, job: Job, draft: Draft) -> bool:
-        lengths = [new for _, new in draft.fed] + [job.rest_tokens]
+        lengths = [new for _, new in draft.pieces] + [job.rest_tokens]
         padded = len(lengths) * max(lengths)
         paddings = padded - sum(lengths)
         return (padded <= self.step_tokens and paddings <= MAX_PADDINGS) or not self.running

@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
+from mypy_extensions import mypyc_attr
 
 from simqueue.kvcache.base import Hit, KVCache
 from simqueue.request import Job, Request
@@ -20,8 +19,8 @@ from simqueue.schedulers.base import Plan
 from simqueue.schedulers.door import Door
 from simqueue.schedulers.draft import Draft
 from simqueue.schedulers.iteration import IterationPolicy
+from simqueue.schedulers.keys import VllmV1Settings
 from simqueue.schedulers.waiting import ByKey, FirstComeFirstServed
-from simqueue.settings import Settings
 
 UNCAPPED = 1 << 62
 
@@ -46,35 +45,7 @@ class VllmV1Rules:
     ties_by_id: bool = True
 
 
-class VllmV1Settings(Settings):
-    """Flags of the engine, by its own names. All are set once a version has given its defaults."""
-
-    max_num_seqs: int = Field(ge=1, description="requests that may run at one time")
-    max_num_batched_tokens: int = Field(ge=1, description="token budget of a step")
-    policy: Literal["fcfs", "priority"] = Field("fcfs", description="order of the queue, and who is preempted")
-    enable_chunked_prefill: bool = Field(True, description="whether prompts may be cut to the rest of the budget")
-    long_prefill_token_threshold: int = Field(
-        0, ge=0, description="most prompt tokens a request gets in a step; 0: no cap of its own"
-    )
-    long_prefill_token_threshold_adaptive: bool = Field(
-        False, description="raise the cap to max_num_batched_tokens over the requests in the system"
-    )
-    scheduler_reserve_full_isl: bool = Field(
-        True, description="admit a request only if its whole known sequence fits the free blocks"
-    )
-    async_scheduling: bool = Field(False, description="plan the next step while one runs")
-
-    @model_validator(mode="after")
-    def _every_seat_has_a_token(self) -> VllmV1Settings:
-        if self.max_num_batched_tokens < self.max_num_seqs:
-            raise PydanticCustomError(
-                "budget_below_seats",
-                "max_num_batched_tokens = {tokens}: must be at least max_num_seqs = {seqs}",
-                {"tokens": self.max_num_batched_tokens, "seqs": self.max_num_seqs},
-            )
-        return self
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class VllmV1(IterationPolicy):
     """vLLM V1.
 
@@ -92,6 +63,7 @@ class VllmV1(IterationPolicy):
 
     def __init__(self, settings: VllmV1Settings, kv: KVCache, door: Door, rules: VllmV1Rules | None = None) -> None:
         self.settings = settings
+        self.step_tokens = settings.max_num_batched_tokens
         self.rules = rules or VllmV1Rules()
         self.depth = 2 if settings.async_scheduling else 1
         self._priority = settings.policy == "priority"
@@ -99,11 +71,6 @@ class VllmV1(IterationPolicy):
         self._start(kv, door, settings.max_num_seqs, queue)
         self._cap = UNCAPPED
         self._passes_over = self.rules.unchunked_overflow == "skip" and not settings.enable_chunked_prefill
-
-    @property
-    def step_tokens(self) -> int:
-        """Token budget of one step."""
-        return self.settings.max_num_batched_tokens
 
     def refusal(self, request: Request) -> str | None:
         """Return why `request` can never be served; without chunking its whole context must fit the budget."""
@@ -128,8 +95,9 @@ class VllmV1(IterationPolicy):
         """Decide the next step: running requests, then waiting ones."""
         self._cap = self._prefill_cap()
         draft = self.new_draft()
-        self._serve_running(draft)
-        if not draft.preempted:
+        if self.running:
+            self._serve_running(draft)
+        if self.waiting.line and not draft.preempted:
             self.admit(draft)
         return self.seal(draft)
 
@@ -151,7 +119,7 @@ class VllmV1(IterationPolicy):
     def admit(self, draft: Draft) -> None:
         """Seat waiting requests until one does not fit; without chunking, old versions pass over long prompts."""
         passed_over: list[Job] = []
-        while self.waiting and len(self.running) < self.max_num_seqs and draft.budget > 0:
+        while self.waiting.line and len(self.running) < self.max_num_seqs and draft.budget > 0:
             if self.admit_one(self.waiting.head, draft):
                 continue
             if not (self._passes_over and draft.head_overflows):
@@ -176,23 +144,30 @@ class VllmV1(IterationPolicy):
 
     def _serve_running(self, draft: Draft) -> None:
         """Serve all at once from the running sums; in list order where budget or blocks are short."""
-        self.step_number = self.clock.steps + 1
-        pieces = self._pieces(draft)
-        demand = self.clock.demand()
-        if self.walks or pieces is None or demand + self._growth(pieces) > self.kv.free:
+        clock, kv = self.clock, self.kv
+        self.step_number = clock.steps + 1
+        pieces = self._pieces(draft) if self.prefilling else []
+        demand = clock.demand()
+        if self.walks or pieces is None or demand + sum([need for _, _, need in pieces]) > kv.free:
             self._walk(draft)
             return
-        if self.clock.seqs:
-            self.kv.take(demand)
+        if clock.seqs:
+            if demand:
+                kv.take(demand)
             draft.decodes = True
-            draft.budget -= self.clock.seqs
-        for job, new in pieces:
-            self.kv.extend(job, job.computed_tokens, job.computed_tokens + new)
-            self.feed(job, new, draft)
+            draft.budget -= clock.seqs
+        for job, new, need in pieces:
+            kv.extend(job, need, job.computed_tokens + new)
+            if draft.feed(job, new):
+                del self.prefilling[job]
 
-    def _pieces(self, draft: Draft) -> list[tuple[Job, int]] | None:
-        """Return what unfinished prompts get; None if one of them might take from decodes that stand behind it."""
+    def _pieces(self, draft: Draft) -> list[tuple[Job, int, int]] | None:
+        """Return what unfinished prompts get, in tokens and new blocks.
+
+        None if one of them might take from decodes that stand behind it.
+        """
         budget = draft.budget - self.clock.seqs
+        growth = self.kv.growth
         pieces = []
         for job in self.prefilling:
             wanted = min(job.rest_tokens, self._cap)
@@ -202,13 +177,10 @@ class VllmV1(IterationPolicy):
                 wanted = budget
             if wanted <= 0:
                 break
-            pieces.append((job, wanted))
+            before = job.computed_tokens
+            pieces.append((job, wanted, growth(job.request, before, before + wanted)))
             budget -= wanted
         return pieces
-
-    def _growth(self, pieces: list[tuple[Job, int]]) -> int:
-        growth = self.kv.growth
-        return sum(growth(job.request, job.computed_tokens, job.computed_tokens + new) for job, new in pieces)
 
     def _walk(self, draft: Draft) -> None:
         served: dict[Job, int] = {}
@@ -228,7 +200,8 @@ class VllmV1(IterationPolicy):
         for job, new in served.items():
             if not job.decoding:
                 draft.budget += new
-                self.feed(job, new, draft)
+                if draft.feed(job, new):
+                    del self.prefilling[job]
         draft.left_out = [job for job in self.running if job.decoding and job not in served]
         draft.decodes = True
 
@@ -244,7 +217,7 @@ class VllmV1(IterationPolicy):
         if job.decoding:
             self.kv.take(need)
         else:
-            self.kv.extend(job, before, before + new)
+            self.kv.extend(job, need, before + new)
         return True
 
     def _victim(self) -> Job:

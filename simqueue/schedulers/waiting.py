@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from heapq import heapify, heappop, heappush
 from typing import Any, Literal
 
@@ -14,47 +14,57 @@ from simqueue.request import Job
 Order = Literal["fcfs", "shortest_prompt", "shortest_output", "priority", "deadline"]
 
 
-class WaitingQueue(ABC):
-    """Requests that want a seat; `head` is the next to be admitted."""
+class WaitingQueue:
+    """Requests that want a seat; `head` is the next to be admitted.
 
-    @abstractmethod
+    Attributes
+    ----------
+    line : sized collection
+        Something for each request that waits: it is empty when nobody does, and its length says how many.
+    """
+
+    line: Sized
+
     def __len__(self) -> int:
-        """Return how many wait."""
+        return len(self.line)
 
     @property
     @abstractmethod
     def head(self) -> Job:
         """The next to be admitted. Precondition: somebody waits."""
+        raise NotImplementedError
 
     @abstractmethod
     def snapshot(self) -> tuple[int, ...]:
         """Return who waits, as indices in an order that says who comes first."""
+        raise NotImplementedError
 
     @abstractmethod
     def push(self, job: Job) -> None:
         """Let a newly arrived `job` wait."""
+        raise NotImplementedError
 
     @abstractmethod
     def put_back(self, job: Job) -> None:
         """Let a preempted `job` wait again, ahead of its equals."""
+        raise NotImplementedError
 
     @abstractmethod
     def remove(self, job: Job) -> None:
         """Take `job` out, wherever it is. Precondition: it waits."""
+        raise NotImplementedError
 
     @abstractmethod
     def pop(self) -> Job:
         """Take the head out."""
+        raise NotImplementedError
 
 
 class FirstComeFirstServed(WaitingQueue):
     """By arrival; the preempted go to the front, the last of them first."""
 
     def __init__(self) -> None:
-        self._jobs: deque[Job] = deque()
-
-    def __len__(self) -> int:
-        return len(self._jobs)
+        self.line = self._jobs = deque[Job]()
 
     @property
     def head(self) -> Job:
@@ -88,9 +98,7 @@ class ByKey(WaitingQueue):
     def __init__(self, key: Callable[[Job], Any]) -> None:
         self._key = key
         self._heap: list[tuple[Any, int, Job]] = []
-
-    def __len__(self) -> int:
-        return len(self._heap)
+        self.line = self._heap
 
     @property
     def head(self) -> Job:
@@ -105,11 +113,13 @@ class ByKey(WaitingQueue):
         """Insert by key, then by order of arrival."""
         heappush(self._heap, (self._key(job), job.index, job))
 
-    put_back = push
+    def put_back(self, job: Job) -> None:
+        """Insert by key, as at its arrival."""
+        self.push(job)
 
     def remove(self, job: Job) -> None:
         """Take `job` out; costs a walk over the queue."""
-        self._heap = [entry for entry in self._heap if entry[-1] is not job]
+        self._heap[:] = [entry for entry in self._heap if entry[-1] is not job]
         heapify(self._heap)
 
     def pop(self) -> Job:

@@ -60,11 +60,13 @@ class WalkedClock(DecodeClock):
         """Return 1 if the next step of a decoding `job` starts a new block, else 0."""
         return int(self._grows and self._tokens[job] % self._block_size == 1 % self._block_size)
 
-    def demand(self, n: int = 1) -> int:
-        """Return how many blocks the next step takes. Precondition: `n` is 1, since walked steps never repeat."""
-        if n != 1:
-            raise RunError(f"walked steps are taken one by one, not {n} at once")
+    def demand(self) -> int:
+        """Return how many blocks the next step takes."""
         return sum(map(self.needs_block, self._tokens))
+
+    def demand_of(self, n: int) -> int:
+        """Refuse: walked steps never repeat."""
+        raise RunError(f"walked steps are taken one by one, not {n} at once")
 
     def carried(self, free_blocks: int, limit: int) -> int:
         """Return 0: no step is repeated."""

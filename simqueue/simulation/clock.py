@@ -13,12 +13,14 @@ comes first within one instant:
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from enum import IntEnum
-from heapq import heappush
+from heapq import heappop, heappush
+from math import inf
 from typing import Any
 
 import simpy
-from simpy.events import Event
+from simpy.events import Event, Process
 
 
 class Order(IntEnum):
@@ -32,16 +34,56 @@ class Order(IntEnum):
 
 
 def shared(env: simpy.Environment) -> bool:
-    """Return whether anything else is still to happen at this very instant."""
-    queue = env._queue
-    return bool(queue) and queue[0][0] <= env._now
+    """Return whether anything else is still to happen at this very instant.
+
+    What would pass without effect, since nobody waits for it, is taken out: the end of a process, a moved event.
+    """
+    queue: list[Any] = env._queue
+    now_s = env._now
+    while queue and queue[0][0] <= now_s:
+        event = queue[0][3]
+        if event.callbacks or not event._ok:
+            return True
+        heappop(queue)
+        event.callbacks = None
+    return False
+
+
+def next_s(env: simpy.Environment) -> float:
+    """Return when the next thing happens that somebody waits for; infinity if nothing does."""
+    queue: list[Any] = env._queue
+    while queue:
+        time_s, _, _, event = queue[0]
+        if event.callbacks or not event._ok:
+            return float(time_s)
+        heappop(queue)
+        event.callbacks = None
+    return inf
+
+
+def leap(env: simpy.Environment, time_s: float) -> bool:
+    """Let it be `time_s` at once, if nothing happens before or then; return whether nothing does.
+
+    The same as to wait for an event at `time_s`, which would be the next one, without the way through the heap.
+    """
+    queue: list[Any] = env._queue
+    while queue and queue[0][0] <= time_s:
+        event = queue[0][3]
+        if event.callbacks or not event._ok:
+            return False
+        heappop(queue)
+        event.callbacks = None
+    env._now = time_s
+    return True
 
 
 def at(env: simpy.Environment, time_s: float, order: Order) -> Event:
     """Return a new event that happens at exactly `time_s`. Precondition: ``time_s >= env.now``."""
     if time_s < env._now:
         raise ValueError(f"an event at {time_s} s lies before now, {env.now} s")
-    event = Event(env)
+    event = Event.__new__(Event)
+    event.env = env
+    event.callbacks = []
     event._ok = True
     event._value = None
     queue: list[Any] = env._queue
@@ -65,7 +107,35 @@ def move(event: Event, time_s: float, order: Order) -> Event:
 
     The old event stays in SimPy's heap, where it will pass without effect.
     """
-    successor = Event(event.env)
+    successor = at(event.env, time_s, order)
     successor.callbacks, event.callbacks = event.callbacks, []
-    put(successor, time_s, order)
     return successor
+
+
+def happen(event: Event, value: Any) -> None:
+    """Let a pending `event` happen now, within what happens at this moment: who waits for it goes on at once."""
+    env = event.env
+    active = env._active_proc
+    event._ok = True
+    event._value = value
+    callbacks, event.callbacks = event.callbacks or [], None  # type: ignore[assignment] # None: it has happened
+    for callback in callbacks:
+        callback(event)
+    env._active_proc = active
+
+
+def begin(env: simpy.Environment, generator: Generator[Event, Any, Any]) -> Process:
+    """Return a new process whose first part, up to what it waits for, runs at once and not by an event of its own."""
+    active = env._active_proc
+    process = Process.__new__(Process)
+    process.env = env
+    process.callbacks = []
+    process._generator = generator
+    process._resume(_BEGINNING)
+    env._active_proc = active
+    return process
+
+
+_BEGINNING = Event.__new__(Event)
+_BEGINNING._ok = True
+_BEGINNING._value = None

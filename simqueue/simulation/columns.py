@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from simqueue.simulation.recording import KeptTable, Table
+
 ROWS_AT_ONCE = 1024
 STREAMED_ROWS = 32 * ROWS_AT_ONCE
 
@@ -19,7 +21,7 @@ class Sink(Protocol):
     def write(self, columns: Mapping[str, NDArray[Any]]) -> None:
         """Take rows in; every call has the same columns of the same types."""
 
-    def finish(self) -> Mapping[str, NDArray[Any]]:
+    def finish(self) -> Table:
         """Return all rows that were taken in. Nothing is written after that."""
 
 
@@ -44,6 +46,11 @@ class Columns:
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()))) + len(self._rows)
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return list(self._columns)
+
     def stream_to(self, sink: Sink) -> None:
         """Let rows go to `sink` in chunks, instead of being kept."""
         self._sink = sink
@@ -55,18 +62,21 @@ class Columns:
         if len(rows) == ROWS_AT_ONCE:
             self._settle()
 
-    def extend(self, columns: Sequence[Sequence[Any]]) -> None:
-        """Add many rows, given as columns of equal length."""
+    def extend(self, columns: Sequence[Sequence[Any] | NDArray[Any]]) -> None:
+        """Add many rows, given as columns of equal length; arrays are float64 or int64, as their column is."""
         self._settle()
         for column, values in zip(self._columns.values(), columns, strict=True):
-            column.extend(values)
+            if isinstance(values, np.ndarray):
+                column.frombytes(values.tobytes())
+            else:
+                column.extend(values)
         self._spill(STREAMED_ROWS)
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
+    def arrays(self) -> Table:
         """Return the finished table as arrays: float64, int64, or object. They share memory with the table."""
         self._settle()
         if self._sink is None:
-            return self._arrays()
+            return KeptTable(self._arrays())
         self._spill(0)
         return self._sink.finish()
 

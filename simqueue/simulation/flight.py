@@ -34,6 +34,8 @@ class Flight:
         When the first step was planned and starts, and when each step ends.
     n : int
         Steps that run; fewer than planned once something is told that changes the plan.
+    more : int
+        Repeats of the plan beyond these, whose ends are still to be computed: nobody knows yet whether they run.
     event : Event or None
         When the step after the last one is planned; None if that is now.
     waiting : list of (step, requests)
@@ -42,15 +44,18 @@ class Flight:
         Filled in where the queue changed under way; else all steps are alike.
     """
 
-    __slots__ = ("depth", "ends_s", "event", "n", "plan", "planned_at_s", "rows", "start_s", "waiting")
+    __slots__ = ("depth", "ends_s", "event", "more", "n", "plan", "planned_at_s", "rows", "start_s", "waiting")
 
-    def __init__(self, plan: Plan, planned_at_s: float, start_s: float, ends_s: list[float], depth: int) -> None:
+    def __init__(
+        self, plan: Plan, planned_at_s: float, start_s: float, ends_s: list[float], more: int, depth: int
+    ) -> None:
         self.plan = plan
         self.planned_at_s = planned_at_s
         self.start_s = start_s
+        self.depth = depth
         self.ends_s = ends_s
         self.n = len(ends_s)
-        self.depth = depth
+        self.more = more
         self.event: Event | None = None
         self.waiting: list[tuple[int, int]] = []
         self.rows: list[RowPart] = []

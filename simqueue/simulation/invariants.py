@@ -107,7 +107,7 @@ def _tokens_are_conserved(recording: Recording) -> None:
     if (emitted > asked).any():
         _fail("nobody gets more tokens than asked", int((emitted - asked).max()), 0)
     first_tokens = int(np.count_nonzero(~np.isnan(requests["first_token_s"])))
-    gaps = int(recording.itl_count.sum())
+    gaps = int(recording.gaps["tokens"].sum())
     if int(emitted.sum()) != first_tokens + gaps:
         _fail("tokens emitted = first tokens + gaps", int(emitted.sum()), first_tokens + gaps)
 
@@ -115,17 +115,18 @@ def _tokens_are_conserved(recording: Recording) -> None:
 def _gaps_span_the_answers(recording: Recording) -> None:
     requests = recording.requests
     spans = requests["last_token_s"] - requests["first_token_s"]
+    gap_s, tokens = recording.gaps["gap_s"], recording.gaps["tokens"]
     _close(
         "the gaps between tokens add up to the time from first to last token",
-        float((recording.itl_s * recording.itl_count).sum()),
+        float((gap_s * tokens).sum()),
         float(np.nansum(spans)),
     )
-    if len(recording.itl_s) and recording.itl_count.min() < 1:
-        _fail("every gap belongs to somebody", int(recording.itl_count.min()), ">= 1")
-    if len(recording.itl_s):
+    if len(gap_s) and tokens.min() < 1:
+        _fail("every gap belongs to somebody", int(tokens.min()), ">= 1")
+    if len(gap_s):
         longest = float(np.nanmax(requests["max_itl_s"]))
-        if longest != recording.itl_s.max():
-            _fail("the longest gap is somebody's longest", float(recording.itl_s.max()), longest)
+        if longest != gap_s.max():
+            _fail("the longest gap is somebody's longest", float(gap_s.max()), longest)
 
 
 def _blocks_stay_in_the_pool(recording: Recording, policy: Policy) -> None:

@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.request import Request
 
 Column = NDArray[Any]
+
+
+class Table(Mapping[str, Column]):
+    """Columns of equal length, in memory or in a file; each lookup returns one of them whole."""
+
+    @abstractmethod
+    def parts(self, *names: str) -> Iterator[Mapping[str, Column]]:
+        """Go through the rows in order, some at a time: as many as the table finds easy to have in memory.
+
+        Parameters
+        ----------
+        *names : str
+            The columns that are wanted.
+
+        Raises
+        ------
+        KeyError
+            If there is no such column.
+        """
+
+
+class KeptTable(dict[str, Column], Table):
+    """Columns in memory: one part is the whole."""
+
+    def parts(self, *names: str) -> Iterator[Mapping[str, Column]]:
+        """Yield the columns as they are."""
+        yield {name: self[name] for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +71,12 @@ class Recording:
         finish_s (of a rejected request: its arrival; NaN where unfinished), max_itl_s, preemptions,
         cached_tokens, recomputed_tokens, tokens_emitted, wanted_s (when its person first wanted it: its arrival, or
         earlier where it waited at the client or is a retry), attempt, session and client (object, None).
-    steps : mapping of str to array, each of length n_rows, in order of time
+    steps : Table, n_rows in order of time
         start_s, duration_s, repeat, last_step_s, decode_seqs, context_tokens, prefill_tokens, prefill_seqs,
         blocks_used, running, waiting, preempted.
-    itl_s, itl_count : arrays of equal length
-        Every gap between two consecutive tokens of one request, as a value and how many tokens it holds for.
+    gaps : Table
+        gap_s, tokens: every gap between two consecutive tokens of one request, as a value and how many tokens it holds
+        for.
     blocks_total, blocks_peak : int
         The KV pool and the most that was ever used, in blocks.
     max_concurrent : int
@@ -69,9 +97,8 @@ class Recording:
     """
 
     requests: Mapping[str, Column]
-    steps: Mapping[str, Column]
-    itl_s: NDArray[np.float64]
-    itl_count: NDArray[np.int64]
+    steps: Table
+    gaps: Table
     blocks_total: int
     blocks_peak: int
     max_concurrent: int

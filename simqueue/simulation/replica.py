@@ -20,6 +20,8 @@ from simqueue.simulation.recorder import Recorder
 from simqueue.steptime.base import Batch, StepTime
 
 NEVER_S = float("inf")
+SURELY_COMPUTED = 32
+"""So many steps in a row are priced without asking whether anything happens before."""
 STEP_END, PLAN = Order.STEP_END, Order.PLAN  # members of an enumeration take long to look up in Python 3.11
 
 
@@ -99,7 +101,11 @@ class Replica:
         self.gpu = simpy.Resource(env, capacity=1)
         self._step_time = step_time
         self._recorder = recorder
-        self._options = options
+        self._fast = options.fast
+        self._check = options.check
+        self._horizon_s = options.horizon_s
+        self._ticks_per_s = options.ticks_per_s
+        self._one_at_a_time = policy.depth == 1 and options.ticks_per_s is None
         self._on_finish = on_finish
         self._observer = observer
         self._next: Plan | None = None
@@ -116,8 +122,8 @@ class Replica:
         """Take in a request that has arrived now."""
         self._told(changes=self.policy.add(job))
 
-    def cancel(self, job: Job) -> None:
-        """Let `job` go whose client has gone now.
+    def cancel(self, job: Job) -> list[Job]:
+        """Let `job` go whose client has gone now; return who leaves with a whole answer because of that.
 
         One that waits is gone at once, one that runs at the end of the step under way: that is when the server
         can let go, and the time that is recorded. Precondition: it was submitted and has not left.
@@ -126,21 +132,23 @@ class Replica:
             self._leaving[job] = None
             self._told(changes=True)
         elif self.policy.pads and self.policy.holds_seat(job):
-            self._leave_wave(job)
+            return self._leave_wave(job)
         else:
             changes = self.policy.cancel(job)
             self._recorder.timed_out(job, self.env.now)
             self._told(changes=changes)
+        return []
 
-    def _leave_wave(self, job: Job) -> None:
-        """Let `job` go between two steps of its wave, which may end with that for others too."""
+    def _leave_wave(self, job: Job) -> list[Job]:
+        """Let `job` go between two steps of its wave, which may end with that for others too: return these."""
         nothing = Batch()
         plan = Plan(nothing, 1, 0, 0, 0, nothing, self.policy.kv.used)
         self._leaving[job] = None
         self.policy.withdraw(plan, job)
         self.policy.commit(plan)
-        self._part(plan, self.env.now)
+        served = self._part(plan, self.env.now)
         self._told(changes=True)
+        return served
 
     def _steps_to_see(self, job: Job) -> bool:
         """Whether `job` must see the end of steps that are planned or running before it can be let go."""
@@ -186,31 +194,17 @@ class Replica:
 
     def _busy_period(self) -> Generator[Event, Any, float]:
         """Run steps until nothing can run; return when to ask again."""
-        env, policy, depth = self.env, self.policy, self.policy.depth
+        env = self.env
         while True:
-            planned_s = now_s = env.now
-            plan = policy.plan(planned_s)
+            now_s = env.now
+            plan = self.policy.plan(now_s)
             if isinstance(plan, Plan):
-                circle = self._note(plan, planned_s) if plan.admitted or plan.preempted else False
-                if self._last is not None:
-                    self._next = plan
-                    yield from self._land()
-                    self._next = None
-                    now_s = env.now
-                if plan.batch.decode_seqs or plan.batch.prefill:
-                    flight = self._take_off(plan, planned_s, now_s)
-                    if flight.n >= depth:
-                        flight.event = clock.at(env, flight.planned_s(flight.n), STEP_END)
-                        yield flight.event
-                    self._flight = None
-                    self._settle(flight)
-                    if depth > 1:
-                        self._last = flight
-                    else:
-                        self._commit(flight)
-                else:
-                    self._recorder.lost(plan)
-                if circle and (yield from self._gives_up()):
+                if plan.admitted:
+                    self._recorder.planned(plan, now_s)
+                ends_s = self._single_end(plan, now_s)
+                if ends_s and clock.leap(env, ends_s[0]):  # nothing else happens meanwhile: the shortest way
+                    self._commit(plan, now_s, now_s, ends_s)
+                elif (yield from self._run(plan, now_s, ends_s)):
                     return NEVER_S
             elif self._last is not None:
                 yield from self._land()
@@ -219,11 +213,51 @@ class Replica:
             if clock.shared(env):
                 yield clock.at(env, env.now, PLAN)
 
-    def _note(self, plan: Plan, now_s: float) -> bool:
-        """Record what a plan decided at once; return whether it closes a circle."""
-        if plan.admitted:
-            self._recorder.planned(plan, now_s)
-        return bool(plan.preempted) and self._in_a_circle(plan)
+    def _single_end(self, plan: Plan, now_s: float) -> list[float]:
+        """Return when `plan` ends, if it starts now and is a plain single step; else an empty list."""
+        if not self._one_at_a_time or plan.preempted or (plan.repeat > 1 and self._fast):
+            return []
+        ends_s = self._step_time.ends(now_s, plan.batch, 1)
+        if ends_s[0] <= now_s:
+            raise _too_short(now_s)
+        return ends_s
+
+    def _run(self, plan: Plan, planned_s: float, ends_s: list[float]) -> Generator[Event, Any, bool]:
+        """Run `plan`, once what flies has landed; return whether it closes a circle that nothing breaks."""
+        circle = bool(plan.preempted) and self._in_a_circle(plan)
+        if self._last is not None:
+            self._next = plan
+            yield from self._land()
+            self._next = None
+        if plan.preempted and not (plan.batch.decode_seqs or plan.batch.prefill):
+            self._recorder.lost(plan)
+        else:
+            yield from self._fly(plan, planned_s, ends_s)
+        return circle and (yield from self._gives_up())
+
+    def _fly(self, plan: Plan, planned_s: float, ends_s: list[float]) -> Generator[Event, Any, None]:
+        """Start `plan` now, with as many repeats as nothing speaks against; wait until the next is to be planned."""
+        env, depth = self.env, self.policy.depth
+        repeat = 0 if ends_s else plan.repeat if self._fast else 1
+        self._flight = flight = Flight(plan, planned_s, env.now, ends_s, repeat, depth)
+        if self._next_waiting:
+            flight.waiting, self._next_waiting = self._next_waiting, []
+        while True:
+            if flight.more:
+                self._go_on(flight)
+            if flight.n >= depth:
+                then_s = flight.ends_s[flight.n - depth]
+                if not clock.leap(env, then_s):
+                    flight.event = clock.at(env, then_s, STEP_END)
+                    yield flight.event
+            if not flight.more:
+                break
+        self._flight = None
+        self._settle(flight)
+        if depth > 1:
+            self._last = flight
+        else:
+            self._commit(plan, planned_s, flight.start_s, flight.ends_s, flight.rows)
 
     def _gives_up(self) -> Generator[Event, Any, bool]:
         """Wait for what still runs; return whether even then nobody has come or got a token."""
@@ -231,48 +265,64 @@ class Replica:
             yield from self._land()
         return bool(self._states)
 
-    def _take_off(self, plan: Plan, planned_s: float, now_s: float) -> Flight:
-        """Start `plan` now, with as many repeats as nothing speaks against yet."""
-        flight = Flight(plan, planned_s, now_s, self._ends(plan, now_s), self.policy.depth)
-        if self._next_waiting:
-            flight.waiting, self._next_waiting = self._next_waiting, []
-        self._flight = flight
-        return flight
+    def _go_on(self, flight: Flight) -> None:
+        """Compute when further repeats end: of all that are left, or of as many as may run before anything happens."""
+        until_s, n = NEVER_S, flight.more
+        if n > SURELY_COMPUTED:
+            until_s = clock.next_s(self.env)
+            n = SURELY_COMPUTED if until_s < NEVER_S else n
+        ends_s = flight.ends_s
+        while True:
+            ends_s += self._ends(flight, n)
+            flight.n += n
+            flight.more -= n
+            if ends_s[-1] > self._horizon_s:
+                del ends_s[max(1, bisect_right(ends_s, self._horizon_s)) :]
+                flight.n, flight.more = len(ends_s), 0
+            if not flight.more or ends_s[-1] >= until_s:
+                return
+            last_s = ends_s[-1] - ends_s[-2] if len(ends_s) > 1 else ends_s[-1] - flight.start_s
+            n = max(SURELY_COMPUTED, int(min((until_s - ends_s[-1]) / last_s + 2, flight.more)))
+            n = min(n, flight.more)
+
+    def _ends(self, flight: Flight, n: int) -> list[float]:
+        """Return the ends of the next `n` repeats."""
+        past, batch = flight.n, flight.plan.batch
+        if past:
+            batch = batch.later(past)
+        start_s = flight.ends_s[-1] if past else flight.start_s
+        if self._ticks_per_s is None:
+            ends_s = self._step_time.ends(start_s, batch, n)
+        else:
+            ends_s = _on_ticks(start_s, self._step_time.durations(batch, n), self._ticks_per_s)
+        if ends_s[0] <= start_s:
+            raise _too_short(start_s)
+        return ends_s
 
     def _land(self) -> Generator[Event, Any, None]:
         """Wait for the end of the last step of what flies and commit it. Precondition: something flies."""
         flight = self._last
         if flight is not None:
-            if flight.end_s > self.env.now:
+            if flight.end_s > self.env.now and not clock.leap(self.env, flight.end_s):
                 yield clock.at(self.env, flight.end_s, STEP_END)
             self._last = None
-            self._commit(flight)
-
-    def _ends(self, plan: Plan, now_s: float) -> list[float]:
-        options = self._options
-        n = plan.repeat if options.fast else 1
-        if options.ticks_per_s is None:
-            ends_s = self._step_time.ends(now_s, plan.batch, n)
-        else:
-            ends_s = _on_ticks(now_s, self._step_time.durations(plan.batch, n), options.ticks_per_s)
-        if ends_s[0] <= now_s:
-            raise InputError(f"step_time: a step is too short to move the clock at {now_s:g} s")
-        if ends_s[-1] > options.horizon_s:
-            del ends_s[max(1, bisect_right(ends_s, options.horizon_s)) :]
-        return ends_s
+            self._commit(flight.plan, flight.planned_at_s, flight.start_s, flight.ends_s, flight.rows)
 
     def _cut(self, flight: Flight, *, changes: bool) -> None:
         step = flight.first_to_see(self.env.now)
         if not changes:
             flight.waiting.append((step, self.policy.waiting_count))
-        elif step < flight.n and flight.event is not None:
+            return
+        flight.more = 0
+        if step < flight.n and flight.event is not None:
             flight.n = step
             flight.event = clock.move(flight.event, flight.planned_s(step), STEP_END)
 
     def _settle(self, flight: Flight) -> None:
         """Take what the repeats need, now that it is known how many there are; keep their rows for the commit."""
         plan, policy, n = flight.plan, self.policy, flight.n
-        del flight.ends_s[n:]
+        if len(flight.ends_s) > n:
+            del flight.ends_s[n:]
         taken = self._settle_by_queue(flight) if flight.waiting else 1
         if n > taken:
             policy.take(plan, n - taken)
@@ -296,37 +346,37 @@ class Replica:
         flight.rows.append(RowPart(past, start_s, ends_s[past:], waiting, used))
         return past + 1
 
-    def _commit(self, flight: Flight) -> None:
-        plan, recorder = flight.plan, self._recorder
-        if flight.rows:
-            for row in flight.rows:
-                recorder.rows.add(plan, *row)
-        else:
-            recorder.rows.add(plan, 0, flight.start_s, flight.ends_s, plan.waiting, plan.blocks_used)
+    def _commit(
+        self, plan: Plan, planned_s: float, start_s: float, ends_s: list[float], rows: Sequence[RowPart] = ()
+    ) -> None:
+        """Deliver steps that have ended; `rows`: how they look in the steps table, if not all alike."""
+        recorder = self._recorder
         self.policy.commit(plan)
-        recorder.ran(plan, flight.start_s, flight.ends_s)
+        recorder.ran(plan, start_s, ends_s, rows)
         if self._states and (plan.ticking or plan.first):
             self._states.clear()
         if self._observer is not None:
-            seen = SeenStep(plan, flight.planned_at_s, flight.start_s, flight.end_s, self.policy.kv.free)
-            self._observer(seen)
-        if plan.finishing:
-            self._part(plan, flight.end_s)
+            self._observer(SeenStep(plan, planned_s, start_s, ends_s[-1], self.policy.kv.free))
+        served = self._part(plan, ends_s[-1]) if plan.finishing else ()
         if self._leaving:
             for job in [job for job in self._leaving if not self.policy.holds_seat(job)]:
                 self._let_go(job)
-        if self._options.check:
+        if self._check:
             self.policy.check()
+        for job in served:
+            self._on_finish(job)
 
-    def _part(self, plan: Plan, now_s: float) -> None:
-        """Record who leaves with a plan: with the whole answer, or because the client has gone."""
+    def _part(self, plan: Plan, now_s: float) -> list[Job]:
+        """Record who leaves with a plan; return those who leave with their whole answer, their clients not gone."""
+        served = []
         for job in plan.finishing:
-            if job in self._leaving:
+            if self._leaving and job in self._leaving:
                 del self._leaving[job]
                 self._recorder.timed_out(job, now_s)
             else:
                 self._recorder.finished(job, now_s)
-                self._on_finish(job)
+                served.append(job)
+        return served
 
     def _let_go(self, job: Job) -> None:
         del self._leaving[job]
@@ -357,6 +407,10 @@ class Replica:
             return True
         self._states.add(state)
         return False
+
+
+def _too_short(now_s: float) -> InputError:
+    return InputError(f"step_time: a step is too short to move the clock at {now_s:g} s")
 
 
 def _on_ticks(start_s: float, durations_s: Sequence[float], ticks_per_s: int) -> list[float]:

@@ -117,7 +117,7 @@ class Simulation:
             if request.arrival_s > env.now or first:
                 yield clock.at(env, request.arrival_s, ARRIVAL)
                 first = False
-            env.process(self.serve(request) if request.pool is None else self._clients.ask(request))
+            clock.begin(env, self.serve(request) if request.pool is None else self._clients.ask(request))
 
     def serve(self, request: Request) -> Life:
         """Live through one request's life at the server: ask, wait, leave; return how it ended."""
@@ -161,14 +161,17 @@ class Simulation:
         done = self._done.pop(job, None)
         if done is not None:
             self._last_event_s = self.env.now
-            done.succeed(Status.TIMED_OUT)  # its client reacts before those that its leaving lets go
-            self.replica.cancel(job)
+            let_go = self.replica.cancel(job)
             self._tell_end()
+            clock.happen(done, Status.TIMED_OUT)  # its client reacts before those that its leaving lets go
+            for other in let_go:
+                self._finish(other)
 
     def _finish(self, job: Job) -> None:
         self._last_event_s = self.env.now
-        self._done.pop(job).succeed(Status.FINISHED)
-        self._tell_end()
+        if self._on_end is not None:
+            self._on_end(self.recorder.ended_count)
+        clock.happen(self._done.pop(job), Status.FINISHED)
 
     def _tell_end(self) -> None:
         if self._on_end is not None:

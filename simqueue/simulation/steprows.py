@@ -1,14 +1,37 @@
-"""The steps table, run-length coded: equal decode steps in a row become one row, however they were planned."""
+"""The steps table, run-length coded: equal decode steps in a row become one row, however they were planned.
+
+During the run the numbers of each flight are only written down, one behind the other; a thousand flights at a time are
+merged with numpy. The row at their end stays open, since what comes next may still belong to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.schedulers.base import Plan
 from simqueue.simulation.columns import Columns
+from simqueue.simulation.recording import Table
+
+FLIGHTS_AT_ONCE = 1024
+_TIMES = ("start_s", "end_s", "last_start_s")
+_COUNTS = (
+    "repeat",
+    "decode_seqs",
+    "context_tokens",
+    "prefill_tokens",
+    "prefill_seqs",
+    "blocks_used",
+    "running",
+    "waiting",
+    "preempted",
+)
+_WIDTH = len(_TIMES) + len(_COUNTS)
+Arrays = dict[str, NDArray[Any]]
 
 
 class StepRows:
@@ -31,83 +54,81 @@ class StepRows:
             waiting="q",
             preempted="q",
         )
-        self._open = False
-        self._start_s = self._end_s = self._last_step_s = 0.0
-        self._repeat = self._context = self._blocks_used = 0
-        self._same: tuple[int, int, int] = (0, 0, 0)
+        self._noted = array("d")  # counts too: a float holds each whole number up to 2**53
+        self._open: Arrays | None = None
 
     def add(
         self, plan: Plan, past: int, start_s: float, ends_s: Sequence[float], waiting: int, blocks_used: int
     ) -> None:
         """Log repeats of `plan` after the `past` ones logged before, from `start_s` to the last of `ends_s`."""
-        work, n, end_s = plan.work, len(ends_s), ends_s[-1]
-        decode_seqs = work.decode_seqs
-        context = work.context_tokens + past * decode_seqs
-        last_step_s = end_s - (ends_s[-2] if n > 1 else start_s)
-        if work.prefill or plan.preempted:
-            if self._open:
-                self.close()
-            self.columns.append(
-                (
-                    start_s,
-                    end_s - start_s,
-                    n,
-                    last_step_s,
-                    decode_seqs,
-                    context,
-                    work.prefill_tokens,
-                    len(work.prefill),
-                    blocks_used,
-                    plan.running,
-                    waiting,
-                    len(plan.preempted),
-                )
-            )
-            return
-        same = (decode_seqs, plan.running, waiting)
-        if (
-            self._open
-            and same == self._same
-            and start_s == self._end_s
-            and context == self._context + self._repeat * decode_seqs
-        ):
-            self._repeat += n
-        else:
-            if self._open:
-                self.close()
-            self._open = True
-            self._start_s = start_s
-            self._repeat = n
-            self._context = context
-            self._same = same
-            self._blocks_used = blocks_used
-        self._end_s = end_s
-        self._last_step_s = last_step_s
-
-    def close(self) -> None:
-        """Write the row under construction, if there is one."""
-        if not self._open:
-            return
-        decode_seqs, running, waiting = self._same
-        self.columns.append(
+        decode_seqs, _, context_tokens, prefill, _, _ = plan.work
+        n = len(ends_s)
+        prefill_tokens = 0
+        for _, new in prefill:
+            prefill_tokens += new
+        noted = self._noted
+        noted.extend(
             (
-                self._start_s,
-                self._end_s - self._start_s,
-                self._repeat,
-                self._last_step_s,
+                start_s,
+                ends_s[-1],
+                ends_s[-2] if n > 1 else start_s,
+                n,
                 decode_seqs,
-                self._context,
-                0,
-                0,
-                self._blocks_used,
-                running,
+                context_tokens + past * decode_seqs,
+                prefill_tokens,
+                len(prefill),
+                blocks_used,
+                plan.running,
                 waiting,
-                0,
+                len(plan.preempted),
             )
         )
-        self._open = False
+        if len(noted) == FLIGHTS_AT_ONCE * _WIDTH:
+            self._settle()
 
-    def arrays(self) -> Mapping[str, NDArray[Any]]:
+    def arrays(self) -> Table:
         """Return the finished table as arrays."""
-        self.close()
+        self._settle()
+        if self._open is not None:
+            self._write(self._open)
+            self._open = None
         return self.columns.arrays()
+
+    def _settle(self) -> None:
+        """Merge what was noted; the last row stays open."""
+        if not self._noted:
+            return
+        columns = np.array(self._noted).reshape(-1, _WIDTH).T
+        self._noted = array("d")
+        steps: Arrays = dict(zip(_TIMES, columns, strict=False))
+        steps |= zip(_COUNTS, columns[len(_TIMES) :].astype(np.int64), strict=True)
+        if self._open is not None:
+            steps = {name: np.concatenate((self._open[name], column)) for name, column in steps.items()}
+        rows = _merged(steps)
+        self._write({name: column[:-1] for name, column in rows.items()})
+        self._open = {name: column[-1:] for name, column in rows.items()}
+
+    def _write(self, rows: Arrays) -> None:
+        if len(rows["start_s"]):
+            made = rows | {
+                "duration_s": rows["end_s"] - rows["start_s"],
+                "last_step_s": rows["end_s"] - rows["last_start_s"],
+            }
+            self.columns.extend([made[name] for name in self.columns.names])
+
+
+def _merged(steps: Arrays) -> Arrays:
+    """Return the rows that steps in a row make."""
+    plain = (steps["prefill_seqs"] == 0) & (steps["preempted"] == 0)
+    grown = steps["context_tokens"] + steps["repeat"] * steps["decode_seqs"]
+    goes_on = plain[1:] & plain[:-1] & (steps["start_s"][1:] == steps["end_s"][:-1])
+    goes_on &= steps["context_tokens"][1:] == grown[:-1]
+    for name in ("decode_seqs", "running", "waiting"):
+        goes_on &= steps[name][1:] == steps[name][:-1]
+    first = np.concatenate(([0], np.flatnonzero(~goes_on) + 1))
+    last = np.concatenate((first[1:], [len(plain)])) - 1
+    rows = {name: column[first] for name, column in steps.items()}
+    rows["repeat"] = np.add.reduceat(steps["repeat"], first)
+    rows["end_s"] = steps["end_s"][last]
+    rows["last_start_s"] = steps["last_start_s"][last]
+    return rows

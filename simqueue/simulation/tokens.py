@@ -3,37 +3,53 @@
 All decodes of a step get their token at its end. So between two tokens of one request lies one *tick*, the time since
 the decodes' last step, and a tick is shared by everybody who decoded in both. What does not fit this is a request's own
 gap: its first decode when steps without decodes lay between, and the wait of a preempted request. The longest gap of a
-request is the longest tick since it joined, found by bisection in a stack of suffix maxima, or an own gap.
+request is the longest tick between its joining and its leaving, or an own gap.
+
+During the run ticks and those spans are only written down; numpy works them off some thousand ticks at a time.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from array import array
 from collections.abc import Sequence
-from operator import sub
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.request import Job
 from simqueue.simulation.columns import Columns
+from simqueue.simulation.recording import Table
 
-GAPS_AT_ONCE = 4096
+TICKS_AT_ONCE = 4096
 
 
 class TokenLog:
-    """Ticks of one replica's decodes and the gaps they make."""
+    """Ticks of one replica's decodes and the gaps they make.
+
+    Attributes
+    ----------
+    ticks : int
+        Decode steps so far.
+    """
 
     def __init__(self) -> None:
+        self.columns = Columns(gap_s="d", tokens="q")
         self.ticks = 0
         self._last_tick_s = 0.0
+        self._joined: dict[Job, None] = {}
         self._newly_joined: dict[Job, None] = {}
-        self._max_after: list[int] = []
-        self._max_gap_s: list[float] = []
-        self.columns = Columns(gap_s="d", tokens="q")
-        self._gaps_s: list[float] = []
-        self._tokens: list[int] = []
-        self.own_gap_count = 0
+        # what is still to be worked off
+        self._ends_s = array("d")
+        self._decoding = array("q")
+        self._irregular: list[tuple[int, float, int]] = []
+        """(tick, since when, for how many): ticks that do not count from the tick before, or not for everybody."""
+        self._spans: list[tuple[Job, int, int]] = []
+        """Who left, and from which to which tick it decoded."""
+        # what has been
+        self._own_gaps_s, self._own_tokens = array("d"), array("q")
+        self._settled_s = 0.0
+        self._kept_s: NDArray[np.float64] = np.empty(0)
+        """The latest ticks: as many as somebody who decodes has seen."""
 
     def joined(self, job: Job, time_s: float) -> None:
         """Log that a prompt (or a recomputed context) of `job` is complete: one token now, decodes follow."""
@@ -41,27 +57,26 @@ class TokenLog:
             self._own_gap(job, time_s - job.last_token_s)
         job.last_token_s = time_s
         job.tokens_emitted += 1
-        job.joined_tick = self.ticks
-        self._newly_joined[job] = None
+        self.resumed(job)
 
     def resumed(self, job: Job) -> None:
         """Log that `job`, which had left, decodes on from the next tick; no token now."""
         job.joined_tick = self.ticks
-        self._newly_joined[job] = None
+        self._joined[job] = self._newly_joined[job] = None
 
     def left(self, job: Job) -> None:
         """Log that `job` decodes no more: it has its last token, was preempted, or the run is over."""
-        joined_tick = job.joined_tick
+        joined_tick, ticks = job.joined_tick, self.ticks
         if joined_tick is None:
             return
-        self._newly_joined.pop(job, None)
         job.joined_tick = None
-        if self.ticks > joined_tick:
-            job.tokens_emitted += self.ticks - joined_tick
-            job.last_token_s = self._last_tick_s
-            first = bisect_right(self._max_after, joined_tick)
-            if first < len(self._max_after):
-                _raise_max(job, self._max_gap_s[first])
+        del self._joined[job]
+        if joined_tick == ticks:
+            self._newly_joined.pop(job, None)
+            return
+        job.tokens_emitted += ticks - joined_tick
+        job.last_token_s = self._last_tick_s
+        self._spans.append((job, joined_tick, ticks))
 
     def burst(self, job: Job, tokens: int, time_s: float) -> None:
         """Log that `tokens` (>= 1) of `job` reach its client together."""
@@ -74,54 +89,74 @@ class TokenLog:
 
     def ticked(self, decoding: int, start_s: float, ends_s: Sequence[float]) -> None:
         """Log steps in a row, from `start_s`, in each of which the same `decoding` (>= 1) requests got a token."""
+        if self._newly_joined:
+            self._first_tick(decoding, start_s, ends_s[0])
         n = len(ends_s)
-        joined = self._newly_joined
-        if joined:
-            self._ticked_with_newcomers(decoding, start_s, ends_s)
+        if n == 1:
+            self._ends_s.append(ends_s[0])
+            self._decoding.append(decoding)
         else:
-            longest_s = ends_s[0] - self._last_tick_s
-            self._gaps_s.append(longest_s)
-            if n > 1:
-                gaps_s = list(map(sub, ends_s[1:], ends_s))
-                self._gaps_s.extend(gaps_s)
-                longest_s = max(longest_s, *gaps_s)
-            self._tokens.extend([decoding] * n)
-            self._push_max(self.ticks + n, longest_s)
+            self._ends_s.extend(ends_s)
+            self._decoding.extend([decoding] * n)
         self.ticks += n
         self._last_tick_s = ends_s[-1]
-        if len(self._gaps_s) > GAPS_AT_ONCE:
-            self._settle()
+        if len(self._ends_s) > TICKS_AT_ONCE:
+            self.settle()
 
-    def gaps(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return every gap between two tokens of one request, in seconds, and how many tokens it holds for."""
-        self._settle()
-        columns = self.columns.arrays()
-        return columns["gap_s"], columns["tokens"]
+    def settle(self) -> None:
+        """Work off what was written down, so that everybody who has left has its longest gap."""
+        ends_s, tokens = np.array(self._ends_s), np.array(self._decoding)
+        gaps_s = np.diff(ends_s, prepend=self._settled_s)
+        first = self.ticks - len(ends_s)
+        for tick, since_s, sharing in self._irregular:
+            gaps_s[tick - first] = ends_s[tick - first] - since_s
+            tokens[tick - first] = sharing
+        held = tokens > 0
+        self.columns.extend((gaps_s[held], tokens[held]))
+        self._kept_s = np.concatenate((self._kept_s, gaps_s))
+        self._find_longest()
+        self._kept_s = self._kept_s[max(0, len(self._kept_s) - self._seen_by_somebody()) :]
+        self._settled_s = self._last_tick_s
+        self._ends_s, self._decoding = array("d"), array("q")
+        self._irregular.clear()
 
-    def _settle(self) -> None:
-        self.columns.extend((self._gaps_s, self._tokens))
-        self._gaps_s.clear()
-        self._tokens.clear()
+    def gaps(self) -> Table:
+        """Return gap_s, every gap between two tokens of one request, and how many tokens it holds for."""
+        self.settle()
+        self.columns.extend((self._own_gaps_s, self._own_tokens))
+        return self.columns.arrays()
 
-    def _ticked_with_newcomers(self, decoding: int, start_s: float, ends_s: Sequence[float]) -> None:
+    def _seen_by_somebody(self) -> int:
+        """Return how many of the latest ticks anybody who decodes may have seen."""
+        for job in self._joined:  # in order of joining, but for one tick by which a first decode may be late
+            return self.ticks + 1 - (job.joined_tick or 0)
+        return 0
+
+    def _find_longest(self) -> None:
+        """Give those who have left the longest tick of their span."""
+        if not self._spans:
+            return
+        kept_from = self.ticks - len(self._kept_s)
+        jobs, firsts, ends = zip(*self._spans, strict=True)
+        self._spans.clear()
+        edges = np.array((firsts, ends)).T.ravel() - kept_from
+        longest = np.maximum.reduceat(np.append(self._kept_s, 0.0), edges)[::2]
+        for job, longest_s in zip(jobs, longest.tolist(), strict=True):
+            if job.max_itl_s is None or longest_s > job.max_itl_s:
+                job.max_itl_s = longest_s
+
+    def _first_tick(self, decoding: int, start_s: float, end_s: float) -> None:
+        """See who takes part in a tick for the first time, and for whom it is the gap since its first token."""
         joined = self._newly_joined
-        continuing = decoding - len(joined)
-        since_s = self._last_tick_s if continuing else start_s
-        first_gap_s = ends_s[0] - since_s
+        since_s = self._last_tick_s if decoding > len(joined) else start_s
         sharing = decoding
         for job in joined:
             if job.last_token_s != since_s:
                 sharing -= 1
-                self._first_decode(job, ends_s[0])
+                self._first_decode(job, end_s)
         joined.clear()
-        if sharing:
-            self._append_run((first_gap_s,), sharing)
-            self._push_max(self.ticks + 1, first_gap_s)
-        n = len(ends_s)
-        if n > 1:
-            gaps_s = list(map(sub, ends_s[1:], ends_s))
-            self._append_run(gaps_s, decoding)
-            self._push_max(self.ticks + n, max(gaps_s))
+        if sharing != decoding or since_s != self._last_tick_s:
+            self._irregular.append((self.ticks, since_s, sharing))
 
     def _first_decode(self, job: Job, time_s: float) -> None:
         """Its first decode did not follow its first token directly; so the shared tick is not its gap."""
@@ -132,23 +167,7 @@ class TokenLog:
             job.joined_tick += 1
 
     def _own_gap(self, job: Job, gap_s: float, tokens: int = 1) -> None:
-        self._append_run((gap_s,), tokens)
-        self.own_gap_count += tokens
-        _raise_max(job, gap_s)
-
-    def _append_run(self, gaps_s: Sequence[float], tokens: int) -> None:
-        self._gaps_s.extend(gaps_s)
-        self._tokens.extend([tokens] * len(gaps_s))
-
-    def _push_max(self, tick: int, gap_s: float) -> None:
-        gaps, ticks = self._max_gap_s, self._max_after
-        while gaps and gaps[-1] <= gap_s:
-            gaps.pop()
-            ticks.pop()
-        gaps.append(gap_s)
-        ticks.append(tick)
-
-
-def _raise_max(job: Job, gap_s: float) -> None:
-    if job.max_itl_s is None or gap_s > job.max_itl_s:
-        job.max_itl_s = gap_s
+        self._own_gaps_s.append(gap_s)
+        self._own_tokens.append(tokens)
+        if job.max_itl_s is None or gap_s > job.max_itl_s:
+            job.max_itl_s = gap_s

@@ -6,12 +6,15 @@ asking does not grow with the batch.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from numpy.typing import NDArray
+from mypy_extensions import mypyc_attr
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Batch(NamedTuple):
@@ -60,12 +63,14 @@ class Batch(NamedTuple):
         )
 
 
-class StepTime(ABC):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class StepTime:
     """How long steps take. Implementations are immutable and know nothing of time, requests or queues."""
 
     @abstractmethod
     def seconds(self, batch: Batch) -> float:
         """Return how long one step with this batch takes, in seconds (> 0, finite)."""
+        raise NotImplementedError
 
     def durations(self, batch: Batch, n: int) -> Sequence[float]:
         """Return the durations of `n` steps in a row with this composition, contexts growing by one token.
@@ -94,4 +99,6 @@ class StepTime(ABC):
         """Return when each of `n` steps in a row ends, summed one by one from `start_s`."""
         if n == 1:
             return [start_s + self.seconds(batch)]
-        return list(accumulate(self.durations(batch, n), initial=start_s))[1:]
+        durations = list(self.durations(batch, n))
+        durations[0] += start_s
+        return list(accumulate(durations))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from simqueue.errors import InputError
 from simqueue.hardware import Gpu, Model
@@ -13,8 +12,11 @@ from simqueue.steptime.coefficients import Coefficients
 from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
 from simqueue.steptime.preset import Preset
 from simqueue.steptime.terms import Term
-from simqueue.steptime.validity import Columns, hardware_notes, step_notes
+from simqueue.steptime.validity import hardware_notes, step_notes
 from simqueue.steptime.work import Work
+
+if TYPE_CHECKING:
+    from simqueue.steptime.validity import Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,8 @@ class CalibratedStepTime(StepTime):
         other_s, host_s = self._other_s(batch), rates.host_s + rates.host_s_per_seq * batch.decode_seqs
         per_byte, per_token, step_s = rates.kv_s_per_byte, self.work.kv_bytes_per_token, rates.step_s
         if n > ARRAYS_PAY_ABOVE:
+            import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
             gpu_s = other_s + per_byte * (per_token * context_array(batch, n))
             longest: list[float] = (np.maximum(gpu_s, host_s) + step_s).tolist()
             return longest

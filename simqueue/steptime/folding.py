@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from simqueue.steptime.base import Batch
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 ARRAYS_PAY_ABOVE = 64
 """Steps in a row from which numpy's fixed cost is less than what it saves over plain Python."""
@@ -22,5 +25,7 @@ def context_array(batch: Batch, n: int) -> NDArray[np.int64]:
 
     Integers, so that each becomes a float in the same single rounding as a Python int does.
     """
+    import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
     first, growth = batch.context_tokens, batch.decode_seqs
     return np.arange(first, first + n * growth, growth, dtype=np.int64)

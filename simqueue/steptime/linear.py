@@ -63,7 +63,16 @@ class LinearStepTime(StepTime):
         """Return when each of `n` steps in a row ends; a single one, the most frequent case, without detours."""
         if n > 1:
             return StepTime.ends(self, start_s, batch, n)
-        return [start_s + (self._fixed_s(batch) + self.per_context_token_s * batch.context_tokens)]
+        decode_seqs, _, context_tokens, prefill, _, _ = batch
+        fixed = self.overhead_s
+        if prefill:
+            tokens = 0
+            for _, new in prefill:
+                tokens += new
+            fixed += self.per_prefill_token_s * tokens
+        if decode_seqs:
+            fixed += self.decode_base_s + self.per_decode_s * decode_seqs
+        return [start_s + (fixed + self.per_context_token_s * context_tokens)]
 
     def durations(self, batch: Batch, n: int) -> list[float]:
         """Return the durations of `n` steps in a row; a straight line in the context."""

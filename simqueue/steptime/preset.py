@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ class Card(Settings):
     fitted_on: str | None = Field(default=None, description="The data: origin, rows, licence.")
     errors: list[FitError] = Field(default=[], description="Errors on data it was fitted on, unless said otherwise.")
     not_identified: list[str] = Field(default=[], description="Values that the data does not decide.")
-    valid: Valid = Field(default=Valid(), description="The range of the data.")
+    valid: Valid = Field(default_factory=Valid, description="The range of the data.")
     facts: list[dict[str, Any]] = Field(min_length=1, description="The values, in groups with a source.")
 
 
@@ -102,11 +103,18 @@ def load_preset(preset: str, base_dir: Path = Path()) -> Preset:
         An unknown name (the nearest is named), or a file that breaks the rules.
     """
     if is_file(preset):
-        content = read_yaml(base_dir / preset)
-    elif preset in preset_names():
-        content = read_yaml(PRESETS / f"{preset}.yaml")
-    else:
-        raise InputError(unknown_name("preset", preset, preset_names()))
+        return _preset(preset, read_yaml(base_dir / preset))
+    if preset in preset_names():
+        return _packaged(preset)
+    raise InputError(unknown_name("preset", preset, preset_names()))
+
+
+@cache
+def _packaged(name: str) -> Preset:
+    return _preset(name, read_yaml(PRESETS / f"{name}.yaml"))
+
+
+def _preset(preset: str, content: Mapping[str, Any]) -> Preset:
     card = validated(Card, content, f"preset '{preset}'")
     values: Mapping[str, Any] = facts_in(content, preset, "preset").values
     coefficients = validated(Coefficients, values, f"preset '{preset}'")

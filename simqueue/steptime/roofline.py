@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from simqueue.hardware import Gpu, Model
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
@@ -105,6 +103,8 @@ class RooflineStepTime(StepTime):
         per_token, rate = self.work.kv_bytes_per_token, self.bytes_per_s
         other, compute_s = self._other_bytes(batch), self._compute_s(batch)
         if n > ARRAYS_PAY_ABOVE:
+            import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
             memory = (other + per_token * context_array(batch, n)) / rate
             longest: list[float] = np.maximum(memory, compute_s).tolist()
             return longest

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from itertools import product
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from simqueue.errors import InputError
 from simqueue.settings import Settings
 from simqueue.steptime.base import Batch, StepTime
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 AXES = ("decode_seqs", "context_tokens", "prefill_tokens")
 _WHAT = ("decodes a step", "tokens of context a decode", "prompt tokens a step")
@@ -88,6 +89,8 @@ class TableStepTime(StepTime):
 
     def warnings(self, steps: Mapping[str, NDArray[Any]]) -> list[str]:
         """Return one line for each axis that a run left."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         decode_seqs, repeat = steps["decode_seqs"], steps["repeat"]
         last_context = steps["context_tokens"] + (repeat - 1) * decode_seqs
         contexts = np.where(decode_seqs > 0, last_context / np.maximum(decode_seqs, 1), self.axes[1][0])

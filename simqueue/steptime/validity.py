@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from simqueue.hardware import Gpu, Model
 from simqueue.steptime.base import Batch
 from simqueue.steptime.preset import Preset
 
-Columns = Mapping[str, NDArray[Any]]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Columns = Mapping[str, NDArray[Any]]
 
 
 def hardware_notes(preset: Preset, model: Model, gpu: Gpu, tensor_parallel: int) -> Iterator[str]:
@@ -41,6 +41,8 @@ def step_notes(preset: Preset, steps: Columns) -> Iterator[str]:
         ``decode_seqs``, ``context_tokens``, ``prefill_tokens`` and ``repeat``, as in `Recording.steps`: a row is
         `repeat` steps in a row, its context that of the first.
     """
+    import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
     valid = preset.card.valid
     decode_seqs, repeat = steps["decode_seqs"], steps["repeat"]
     last_context = steps["context_tokens"] + (repeat - 1) * decode_seqs
@@ -65,6 +67,8 @@ def step_notes(preset: Preset, steps: Columns) -> Iterator[str]:
 
 def as_columns(batch: Batch) -> Columns:
     """Return one step as the columns that `step_notes` takes."""
+    import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
     row = (batch.decode_seqs, batch.context_tokens, batch.prefill_tokens, 1)
     names = ("decode_seqs", "context_tokens", "prefill_tokens", "repeat")
     return {name: np.array([value]) for name, value in zip(names, row, strict=True)}

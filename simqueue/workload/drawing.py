@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from simqueue.errors import InputError, inside
 from simqueue.workload.lengths import LengthLaw
-from simqueue.workload.lengths.base import Floats, Tokens
 from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.streams import stream
 
-Streams = Callable[[str], np.random.Generator]
-"""Returns the random stream of a purpose, at its beginning."""
+if TYPE_CHECKING:
+    import numpy as np
+
+    from simqueue.workload.lengths.base import Floats, Tokens
 
 FIRST_STREAM = 2**32
 """Token streams that are made up are numbered from here; those that people write are below."""
@@ -35,6 +34,11 @@ class Draws:
     seed: int
     replication: int
     prefix: str = ""
+
+    @classmethod
+    def of(cls, seed: int, replication: int, workload: str | None) -> Draws:
+        """Return what a workload draws with; its name is None where it is the only one."""
+        return cls(seed, replication, "" if workload is None else f"{workload}.")
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Return the random stream of a purpose, at its beginning."""
@@ -80,6 +84,7 @@ class Lengths:
 
 def _correlated(first: Floats, second: Floats, correlation: float) -> Floats:
     """Return uniforms whose normal scores have the given correlation with those of `first`."""
+    import numpy as np  # noqa: PLC0415  (settings stay light to import)
     from scipy.special import ndtr, ndtri  # noqa: PLC0415  (settings stay light to import)
 
     tiny = 2.0**-54  # a uniform of 0 has no normal score

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from simqueue.request import Request
 from simqueue.traffic import RequestStream
 from simqueue.workload.drawing import Draws
-from simqueue.workload.lengths.base import Floats
 from simqueue.workload.people import ClassSettings
 from simqueue.workload.settings import WorkloadSettings
+
+if TYPE_CHECKING:
+    from simqueue.workload.lengths.base import Floats
 
 _AT_ONCE = 4096
 
@@ -63,6 +63,8 @@ class Dresser:
 
     def dress(self, request: Request, person: int) -> Request:
         """Return a request of a person, complete; all requests of a person have one class."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         if self.changes_nothing:
             return request
         classes = self.settings.classes
@@ -73,6 +75,8 @@ class Dresser:
 
     def _class_of(self, uniforms: Floats) -> list[str]:
         """Return a class for each uniform number."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         classes = self.settings.classes or {}
         ends = np.cumsum([found.weight for found in classes.values()])
         chosen = np.searchsorted(ends, uniforms * ends[-1], side="right")
@@ -114,6 +118,8 @@ class _Dressed:
         return len(self._requests)
 
     def __iter__(self) -> Iterator[Request]:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         dresser = self._dresser
         if dresser.settings.classes is None:
             for request in self._requests:

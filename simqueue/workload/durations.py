@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from simqueue.settings import Settings
 from simqueue.workload.refusal import refusal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _LONGEST_S = 1e9
 _SECONDS: Any = {"unit": "s"}
@@ -37,6 +39,8 @@ class ConstantDuration(DurationLaw):
 
     def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
         """Return `n` equal durations; see `DurationLaw.sample`."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         return np.full_like(rng.random(n), self.value_s)
 
     def mean_s(self) -> float:
@@ -74,6 +78,8 @@ class ExponentialDuration(DurationLaw):
 
     def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
         """Return `n` durations; see `DurationLaw.sample`."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         return -self.mean * np.log1p(-rng.random(n))
 
     def mean_s(self) -> float:
@@ -90,6 +96,7 @@ class LognormalDuration(DurationLaw):
 
     def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
         """Return `n` durations; see `DurationLaw.sample`."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
         from scipy.special import ndtri  # noqa: PLC0415  (settings stay light to import)
 
         uniforms = np.maximum(rng.random(n), 2.0**-54)

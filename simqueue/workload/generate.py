@@ -18,7 +18,6 @@ from simqueue.workload.dressing import Dresser
 from simqueue.workload.inline import listed_requests
 from simqueue.workload.scripts import sessions, system_pieces, users
 from simqueue.workload.settings import WorkloadSettings
-from simqueue.workload.traces import Luck, StreamedTrace, replay
 
 __all__ = ["Traffic", "generate", "generate_all"]
 
@@ -52,7 +51,7 @@ def generate(
     InputError
         If a file is missing or wrong, or the settings cannot be met (more requests than a trace has rows).
     """
-    draws = Draws(seed, replication, "" if name is None else f"{name}.")
+    draws = Draws.of(seed, replication, name)
     dresser = Dresser(settings, draws, name)
     requests, notes, dropped = _open(settings, draws, base_dir)
     crowds: tuple[Crowd, ...] = ()
@@ -92,9 +91,13 @@ def _open(settings: WorkloadSettings, draws: Draws, base_dir: Path) -> tuple[Req
     if settings.requests is not None:
         return listed_requests(settings.requests), (), 0
     if settings.trace is not None and settings.trace.stream:
+        from simqueue.workload.traces.streaming import StreamedTrace  # noqa: PLC0415  (few workloads play traces)
+
         read = StreamedTrace(settings.trace, base_dir, partial(draws.rng, "trace.thin"), settings.num_requests)
         return read, read.notes, read.dropped_rows
     if settings.trace is not None:
+        from simqueue.workload.traces.replay import Luck, replay  # noqa: PLC0415  (few workloads play traces)
+
         luck = Luck(draws.rng("trace.thin"), draws.rng("trace.spread"))
         played = replay(settings.trace, base_dir, luck, settings.num_requests)
         return played.requests, played.notes, played.dropped_rows

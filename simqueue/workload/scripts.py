@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from simqueue.errors import InputError, inside
 from simqueue.request import Request
 from simqueue.traffic import Crowd, Script, Turn
@@ -74,6 +72,8 @@ class _UserTurns:
 
 def sessions(settings: WorkloadSettings, draws: Draws, base_dir: Path, dresser: Dresser) -> Crowd:
     """Return all conversations, turn by turn."""
+    import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
     chats = settings.sessions
     if chats is None:
         raise InputError("workload: sessions are needed")
@@ -138,6 +138,8 @@ def _system_prompts(settings: WorkloadSettings, draws: Draws, n: int) -> list[Se
 
 def system_pieces(settings: WorkloadSettings, draws: Draws, n: int) -> list[tuple[int, int, int] | None]:
     """Return the piece of tokens that stands before each of `n` prompts; None without a system prompt."""
+    import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
     chosen = settings.system_prompt
     if chosen is None:
         return [None] * n

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from zlib import crc32
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def stream(seed: int, replication: int, purpose: str) -> np.random.Generator:
@@ -24,5 +26,7 @@ def stream(seed: int, replication: int, purpose: str) -> np.random.Generator:
     numpy.random.Generator
         A PCG64DXSM generator at the beginning of its stream.
     """
+    import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
     key = (replication, crc32(purpose.encode()))
     return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(seed, spawn_key=key)))

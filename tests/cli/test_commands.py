@@ -248,10 +248,47 @@ def test_help(arguments: list[str]) -> None:
 @pytest.mark.parametrize("arguments", [["--help"], ["validate", "FILE"], ["run", "--help"], ["list", "policies"]])
 def test_start_up_is_light(toy: WriteToy, arguments: list[str]) -> None:
     """Help, validation and lists do without the heavy libraries, so that they answer at once."""
-    given = [str(toy()) if argument == "FILE" else argument for argument in arguments]
+    _does_without_heavy_libraries([str(toy()) if argument == "FILE" else argument for argument in arguments])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{process: poisson, rate_rps: 5}", "{process: gamma, rate_rps: 5, cv: 2}"),
+        (
+            "{process: poisson, rate_rps: 5}",
+            "{process: mmpp, rate_rps: 5, peak_to_mean: 2, mean_burst_s: 5, calm_to_mean: 0.5}",
+        ),
+        (
+            "{distribution: exponential, mean: 800, min: 50, max: 100}",
+            "{distribution: lognormal, median: 800, sigma: 1}",
+        ),
+        ("{distribution: constant, value: 10}", "{distribution: lognormal, mean: 192, cv: 0.6, min: 8, max: 896}"),
+        ("vllm: {scheduler: chunked,", 'vllm: {engine: vllm, version: "0.10.0",'),
+        ("{kind: constant, seconds: 0.01}", "{kind: linear, overhead_s: 0.01, per_decode_s: 1.0e-4}"),
+    ],
+)
+def test_validation_draws_nothing(toy: WriteToy, old: str, new: str) -> None:
+    """Validation needs no arrays where the settings alone tell whether there will be as much as is asked for."""
+    _does_without_heavy_libraries(["validate", str(toy((old, new)))])
+
+
+def test_a_command_alone_is_loaded(toy: WriteToy) -> None:
+    """A command that is named loads no other one; the help of all names them all."""
     code = (
         "import sys; from simqueue.cli import run_command; assert run_command(sys.argv[1:]) == 0;"
-        "heavy = ('pandas', 'seaborn', 'matplotlib', 'scipy.stats', 'simpy', 'pyarrow');"
+        "both = ('simqueue.cli.run', 'simqueue.cli.validate');"
+        "print([name for name in both if name in sys.modules], file=sys.stderr)"
+    )
+    for given, loaded in (["validate", str(toy())], ["validate"]), (["--help"], ["run", "validate"]):
+        done = subprocess.run([sys.executable, "-c", code, *given], check=True, capture_output=True, encoding="utf-8")
+        assert done.stderr == f"{[f'simqueue.cli.{name}' for name in loaded]}\n"
+
+
+def _does_without_heavy_libraries(given: list[str]) -> None:
+    code = (
+        "import sys; from simqueue.cli import run_command; assert run_command(sys.argv[1:]) == 0;"
+        "heavy = ('numpy', 'scipy', 'pandas', 'seaborn', 'matplotlib', 'simpy', 'pyarrow');"
         "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code, *given], check=True, capture_output=True, encoding="utf-8")

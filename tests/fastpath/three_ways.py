@@ -12,13 +12,15 @@ from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache, PrefixKVC
 from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.schedulers.door import Door
-from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Settings
+from simqueue.schedulers.keys import VllmV1Settings
+from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.schedulers.walking import walking
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime import StepTime
 
 Way = Literal["fast", "stepped", "walked"]
 WAYS: tuple[Way, ...] = ("fast", "stepped", "walked")
+TABLES = ("requests", "steps", "gaps")
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,10 @@ class Case:
 def differences(one: Recording, other: Recording) -> list[str]:
     """Return the names of all columns and values that differ in any bit."""
     found = []
-    for table in ("requests", "steps"):
+    for table in TABLES:
         columns, twins = getattr(one, table), getattr(other, table)
         found += [f"{table}.{name}" for name in columns if not _same(columns[name], twins[name])]
-    rest = [entry.name for entry in fields(Recording) if entry.name not in {"requests", "steps"}]
+    rest = [entry.name for entry in fields(Recording) if entry.name not in TABLES]
     return found + [name for name in rest if not _same(getattr(one, name), getattr(other, name))]
 
 

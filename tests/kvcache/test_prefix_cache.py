@@ -141,7 +141,7 @@ def test_prefix_cache_finds_keeps_and_forgets_what_single_blocks_do(
         elif move == "on" and player.blocks is not None:
             until = min(job.known_tokens, player.computed + amount)
             if -(-until // size) - len(player.blocks) <= len(naive.free):
-                cache.extend(job, player.computed, until)
+                cache.extend(job, cache.growth(job.request, player.computed, until), until)
                 naive.extend(player.blocks, player.tokens[:until])
                 player.computed = until
         elif move == "out" and player.blocks is not None:

@@ -129,7 +129,7 @@ def agree(case: Case) -> None:
     assert recorded(recording) == [outcome(guest) for guest in reference.guests]
     assert step_rows(recording) == rows(reference.steps)
     gaps = pooled_gaps(reference.guests)
-    for gap_s, count in zip(recording.itl_s.tolist(), recording.itl_count.tolist(), strict=True):
+    for gap_s, count in zip(recording.gaps["gap_s"].tolist(), recording.gaps["tokens"].tolist(), strict=True):
         gaps[gap_s] -= count
     assert not any(gaps.values())
 

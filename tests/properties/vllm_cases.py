@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
 from simqueue.request import Request
 from simqueue.schedulers.door import Door
-from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules, VllmV1Settings
+from simqueue.schedulers.keys import VllmV1Settings
+from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.replica import Observer
 from simqueue.steptime import ConstantStepTime, LinearStepTime, StepTime

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simqueue.results.result import PolicyRun, Result
-from simqueue.simulation.recording import Recording
+from simqueue.simulation.recording import KeptTable, Recording
 
 STEPS = (
     "start_s duration_s repeat last_step_s decode_seqs context_tokens prefill_tokens prefill_seqs blocks_used "
@@ -39,10 +39,12 @@ def _recording(latencies_ms: list[float], status: str) -> Recording:
         "tokens_emitted": zeros + 2,
     }
     requests |= dict.fromkeys(("preemptions", "cached_tokens", "recomputed_tokens"), zeros)
-    steps = {name: np.zeros(0, dtype=np.float64 if name.endswith("_s") else np.int64) for name in STEPS.split()}
+    steps = KeptTable(
+        {name: np.zeros(0, dtype=np.float64 if name.endswith("_s") else np.int64) for name in STEPS.split()}
+    )
     end_s = float(2 * first_s.max(initial=0.0))
-    itl_count = np.ones(n, dtype=np.int64)
-    return Recording(requests, steps, first_s, itl_count, 100, 10, n, None, None, end_s)
+    gaps = KeptTable(gap_s=first_s, tokens=np.ones(n, dtype=np.int64))
+    return Recording(requests, steps, gaps, 100, 10, n, None, None, end_s)
 
 
 @pytest.fixture

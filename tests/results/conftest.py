@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simqueue.simulation.recording import Recording
+from simqueue.simulation.recording import KeptTable, Recording
 
 NAN = float("nan")
 REQUEST: dict[str, Any] = {
@@ -83,9 +83,11 @@ def record() -> RecordingMaker:
         }
         return Recording(
             requests=_columns(requests, REQUEST),
-            steps=_columns(steps, STEP),
-            itl_s=np.array([value for value, _ in itl], dtype=np.float64),
-            itl_count=np.array([count for _, count in itl], dtype=np.int64),
+            steps=KeptTable(_columns(steps, STEP)),
+            gaps=KeptTable(
+                gap_s=np.array([value for value, _ in itl], dtype=np.float64),
+                tokens=np.array([count for _, count in itl], dtype=np.int64),
+            ),
             **(rest | more),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from simqueue.results import metrics
 from simqueue.results.metrics import Pooled
+from simqueue.results.summary import summarize
 
 finite = st.floats(min_value=0, max_value=1e6, allow_nan=False)
 pairs = st.lists(st.tuples(finite, st.integers(min_value=0, max_value=50)), min_size=1, max_size=40)
@@ -71,14 +73,33 @@ def test_statistics_of_nothing_are_undefined() -> None:
     empty = pooled([(1.0, 0)])
     assert metrics.mean(nothing) is None
     assert metrics.percentile(nothing, 50) is None
-    assert metrics.time_average(nothing, nothing) is None
+    assert metrics.total([nothing]) == 0
     assert metrics.share(0, 0) is None
     assert (empty.count, empty.mean(), empty.maximum, empty.percentile(50)) == (0, None, None, None)
 
 
-def test_time_average_is_area_over_time() -> None:
-    """A level of 4 for 1 s and of 1 for 3 s averages 7/4, not 5/2."""
-    assert metrics.time_average(np.array([4, 1]), np.array([1.0, 3.0])) == 1.75
+@given(st.lists(st.tuples(st.floats(0, 1e12), st.integers(0, 2**52)), max_size=20))
+def test_products_add_up_exactly(sample: list[tuple[float, int]]) -> None:
+    """Values times counts, each up to 53 bits, lose nothing: their total is the rational sum, rounded at the end."""
+    parts = metrics.products(np.array([v for v, _ in sample]), np.array([c for _, c in sample], dtype=np.int64))
+    assert metrics.total(parts) == float(sum((Fraction(v) * c for v, c in sample), Fraction(0)))
+
+
+@given(st.lists(st.lists(finite, max_size=8), max_size=8))
+def test_a_total_is_the_exact_sum_rounded_once(parts: list[list[float]]) -> None:
+    """However numbers are cut into parts, their total is the rational sum, rounded to a float at the end."""
+    exact = sum((Fraction(number) for part in parts for number in part), Fraction(0))
+    assert metrics.total([np.array(part) for part in parts]) == float(exact)
+
+
+def test_mean_batch_is_area_over_time(record: Any) -> None:
+    """A batch of 4 for 1 s and of 1 for 3 s averages 7/4, not 5/2."""
+    rows = [{"status": "finished", "finish_s": 4.0, "first_token_s": 1.0}]
+    steps = [
+        {"start_s": 0.0, "duration_s": 1.0, "decode_seqs": 3, "prefill_seqs": 1},
+        {"start_s": 1.0, "duration_s": 3.0, "decode_seqs": 1},
+    ]
+    assert summarize("p", 0, record(rows, steps, end_s=4.0))[0]["mean_batch"] == 1.75
 
 
 def test_latencies_follow_their_formulas(record: Any) -> None:

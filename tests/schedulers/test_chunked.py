@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from simqueue.schedulers.chunked import ChunkedSettings
+from simqueue.schedulers.keys import ChunkedSettings
 
 from .playing import play, rows, seen
 

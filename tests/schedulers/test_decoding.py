@@ -80,7 +80,7 @@ def test_counters_are_those_of_a_walk(
         assert [clock.tokens(job) for job in walked] == [one.tokens for one in walked.values()]
         assert [clock.needs_block(job) for job in walked] == [one.needs_block(block_size) for one in walked.values()]
         demands = walked_demand(list(walked.values()), n, block_size)
-        assert clock.demand(n) == sum(demands)
+        assert clock.demand_of(n) == sum(demands)
         if walked:
             assert clock.steps_to_first_end() == min(one.last - one.tokens for one in walked.values())
             carried = max(k for k in range(n + 1) if sum(demands[:k]) <= free_blocks)
@@ -92,7 +92,7 @@ def test_reserved_blocks_do_not_grow() -> None:
     clock = DecodeClock(1, grows=False)
     job = joining(0, 3, 50)
     clock.join(job)
-    assert (clock.demand(), clock.demand(40), clock.needs_block(job)) == (0, 0, 0)
+    assert (clock.demand(), clock.demand_of(40), clock.needs_block(job)) == (0, 0, 0)
     assert clock.carried(0, 40) == 40
 
 

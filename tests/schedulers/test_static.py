@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from simqueue.request import Job
-from simqueue.schedulers.static import StaticSettings
+from simqueue.schedulers.keys import StaticSettings
 from simqueue.steptime import LinearStepTime
 
 from .playing import make_policy, play, requests_of, rows, seen
@@ -57,7 +57,7 @@ def test_tokens_may_come_with_the_wave() -> None:
         "c": (5.0, 5.0, 5.0, None),
     }
     # a waits 3 s for its second token and 0 s for the next two, b 3 s for its second
-    gaps = sorted(zip(recording.itl_s.tolist(), recording.itl_count.tolist(), strict=True))
+    gaps = sorted(zip(recording.gaps["gap_s"].tolist(), recording.gaps["tokens"].tolist(), strict=True))
     assert [gap for gap, count in gaps for _ in range(count)] == [0.0, 0.0, 3.0, 3.0]
 
 

@@ -9,7 +9,8 @@ import pytest
 from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
 from simqueue.request import Request
 from simqueue.schedulers.door import Door
-from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules, VllmV1Settings
+from simqueue.schedulers.keys import VllmV1Settings
+from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
 from simqueue.simulation import Recording
 
 from .playing import rows, seen, simulate
@@ -256,6 +257,23 @@ def test_equal_prompts_of_one_step_hit_what_is_computed_in_it() -> None:
     recording = play(twins, caching=True)
     assert seen(recording, "cached_tokens") == {"a": 0, "b": 32}
     assert recording.steps["prefill_tokens"].tolist() == [48]
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_block_that_was_kept_before_the_engine_went_idle_is_found_before_its_copy(ahead: bool) -> None:
+    """A lookup takes the oldest copy of a block, also one whose last token came when nothing was planned any more.
+
+    a fills two blocks and leaves. b, with those 32 tokens, finds the first block and computes the second again, since
+    its last token is always computed. c, with one token more, finds a's copy of the second block, which nobody uses,
+    and not the one b is making: 1 shared block, b's copy, a's copy and c's third block are in use.
+    """
+    known = ((1, 0, 31), (50, 0, 1))
+    a = Request("a", 0.0, 31, 2, prompt=((1, 0, 31),), output_stream=50)
+    b = Request("b", 9.0, 32, 1, prompt=known)
+    c = Request("c", 9.0, 33, 1, prompt=(*known, (2, 0, 1)))
+    recording = play([a, b, c], caching=True, async_scheduling=ahead)
+    assert seen(recording, "cached_tokens") == {"a": 0, "b": 16, "c": 32}
+    assert rows(recording, "prefill_tokens", "blocks_used") == [(31, 2), (0, 2), (17, 4)]
 
 
 def test_a_fresh_policy_checks_its_seats_against_its_budget() -> None:

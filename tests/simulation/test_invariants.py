@@ -15,6 +15,7 @@ from simqueue.schedulers import Policy
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.invariants import verify
 from simqueue.simulation.recorder import Recorder
+from simqueue.simulation.recording import KeptTable
 
 from ..schedulers.playing import ONE_SECOND, make_policy, requests_of
 
@@ -52,7 +53,12 @@ def with_step(recording: Recording, row: int, **values: Any) -> Recording:
     steps = {name: column.copy() for name, column in recording.steps.items()}
     for name, value in values.items():
         steps[name][row] = value
-    return replace(recording, steps=steps)
+    return replace(recording, steps=KeptTable(steps))
+
+
+def with_gaps(recording: Recording, **columns: Any) -> Recording:
+    """Return the recording with other columns of gaps."""
+    return replace(recording, gaps=KeptTable({**recording.gaps, **columns}))
 
 
 def test_true_runs_pass(run: Run, whole_run: Run) -> None:
@@ -75,8 +81,8 @@ def test_true_runs_pass(run: Run, whole_run: Run) -> None:
         (lambda r: with_request(r, 0, tokens_emitted=2), "finished requests have all tokens"),
         (lambda r: with_request(r, 2, tokens_emitted=4), "nobody gets more tokens than asked"),
         (lambda r: with_request(r, 2, tokens_emitted=1), r"tokens emitted = first tokens \+ gaps"),
-        (lambda r: replace(r, itl_count=r.itl_count + 1), r"tokens emitted = first tokens \+ gaps"),
-        (lambda r: replace(r, itl_s=r.itl_s + 0.5), "the gaps between tokens add up"),
+        (lambda r: with_gaps(r, tokens=r.gaps["tokens"] + 1), r"tokens emitted = first tokens \+ gaps"),
+        (lambda r: with_gaps(r, gap_s=r.gaps["gap_s"] + 0.5), "the gaps between tokens add up"),
         (lambda r: with_request(r, 0, max_itl_s=1.25), "the longest gap is somebody's longest"),
         (lambda r: with_step(r, 0, blocks_used=11), "used blocks fit the pool"),
         (lambda r: with_request(r, 0, arrival_s=-0.5), "area under the number inside"),
@@ -92,9 +98,9 @@ def test_falsified_recording_is_named(run: Run, falsify: Callable[[Recording], R
 def test_gap_of_nobody_is_named(whole_run: Run) -> None:
     """A gap that no token has is found, even where all sums are right."""
     recording, policy, recorder = whole_run
-    assert recording.itl_s.tolist() == [1.0, 1.0]
-    assert recording.itl_count.tolist() == [2, 2]
-    falsified = replace(recording, itl_count=np.array([0, 4]))
+    assert recording.gaps["gap_s"].tolist() == [1.0, 1.0]
+    assert recording.gaps["tokens"].tolist() == [2, 2]
+    falsified = with_gaps(recording, tokens=np.array([0, 4]))
     with pytest.raises(RunError, match="every gap belongs to somebody: 0 differs from >= 1"):
         verify(falsified, policy, recorder)
 

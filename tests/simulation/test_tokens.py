@@ -17,9 +17,9 @@ SEATS = 5
 
 def pooled(log: TokenLog) -> Counter[float]:
     """Return each gap and how many tokens have it."""
-    gaps_s, counts = log.gaps()
+    gaps = log.gaps()
     found: Counter[float] = Counter()
-    for gap_s, count in zip(gaps_s.tolist(), counts.tolist(), strict=True):
+    for gap_s, count in zip(gaps["gap_s"].tolist(), gaps["tokens"].tolist(), strict=True):
         found[gap_s] += count
     return found
 
@@ -94,11 +94,12 @@ def test_gaps_are_those_of_all_token_times(
         played.step(durations_s, decodes=decodes, left_out=left_out, completes=completes)
         played.leave(ends)
     played.leave(list(played.decoding))
+    gaps = pooled(played.log)
     for job, times_s in zip(played.jobs, played.times_s, strict=True):
         assert job.tokens_emitted == len(times_s)
         assert job.last_token_s == (times_s[-1] if times_s else None)
         assert job.max_itl_s == max((later - earlier for earlier, later in pairwise(times_s)), default=None)
-    assert pooled(played.log) == walked(played.times_s)
+    assert gaps == walked(played.times_s)
 
 
 def test_burst_is_one_wait_and_then_no_gaps() -> None:
@@ -118,4 +119,5 @@ def test_leaving_twice_changes_nothing() -> None:
     log.ticked(1, 1.0, [2.0, 4.0])
     log.left(job)
     log.left(job)
-    assert (job.tokens_emitted, job.max_itl_s, pooled(log)) == (3, 2.0, Counter({1.0: 1, 2.0: 1}))
+    gaps = pooled(log)
+    assert (job.tokens_emitted, job.max_itl_s, gaps) == (3, 2.0, Counter({1.0: 1, 2.0: 1}))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from simqueue.workload.arrivals.base import ArrivalProcess, Times
+from simqueue.workload.arrivals.base import ArrivalProcess
 from simqueue.workload.arrivals.grouped import BatchArrivals, RampArrivals
 from simqueue.workload.arrivals.modulated import MmppArrivals, OnOffArrivals
 from simqueue.workload.arrivals.renewal import GammaArrivals, PoissonArrivals, WeibullArrivals
@@ -42,6 +42,5 @@ __all__ = [
     "PoissonArrivals",
     "RampArrivals",
     "SinusoidArrivals",
-    "Times",
     "WeibullArrivals",
 ]

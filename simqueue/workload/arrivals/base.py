@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic.config import JsonDict
 
 from simqueue.errors import InputError
 from simqueue.settings import Settings
 from simqueue.workload.limits import LONGEST_S, MOST_REQUESTS
 
-Times = NDArray[np.float64]
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Times = NDArray[np.float64]
+    Floats = NDArray[np.float64]
 
 AT_ONCE = 65_536
 """How many gaps are drawn at a time; results do not depend on it."""
@@ -69,6 +72,12 @@ class ArrivalProcess(Settings):
             both.
         """
 
+    def check(
+        self, rng: Callable[[], np.random.Generator], *, num_requests: int | None = None, until_s: float | None = None
+    ) -> None:
+        """Raise what `times` would raise. Nothing is drawn where the settings alone can tell."""
+        self._most(num_requests, until_s)
+
     def complaint(self, num_requests: int | None, until_s: float | None) -> str | None:
         """Return why this process cannot be stopped so, or None if it can."""
         if num_requests is None and until_s is None:
@@ -79,22 +88,27 @@ class ArrivalProcess(Settings):
         """Return the process with what it keeps in files read in; most keep nothing there."""
         return self
 
+    def _most(self, num_requests: int | None, until_s: float | None) -> int:
+        """Return how many arrivals to make at most, having checked that they end and that one can make so many."""
+        self._check_end(num_requests, until_s)
+        return most_arrivals(self.mean_rate_rps, num_requests, until_s)
+
     def _check_end(self, num_requests: int | None, until_s: float | None) -> None:
         complaint = self.complaint(num_requests, until_s)
         if complaint is not None:
             raise InputError(f"workload: {complaint}")
 
 
-def most_arrivals(rate_rps: float, num_requests: int | None, until_s: float | None) -> int:
+def most_arrivals(rate_rps: float | None, num_requests: int | None, until_s: float | None) -> int:
     """Return how many arrivals to make at most, having checked that it is a number one can make."""
-    if until_s is None and num_requests is not None and num_requests / rate_rps > LONGEST_S:
+    if rate_rps is not None and until_s is None and num_requests is not None and num_requests / rate_rps > LONGEST_S:
         raise InputError(
             f"{num_requests} requests at {rate_rps:g} per second would take longer than {LONGEST_S:g} s; give a higher "
             "rate",
             "rate_rps",
         )
     by_number = math.inf if num_requests is None else num_requests
-    by_time = math.inf if until_s is None else rate_rps * until_s
+    by_time = math.inf if until_s is None or rate_rps is None else rate_rps * until_s
     refuse_too_many(min(by_number, by_time))
     return 2 * MOST_REQUESTS if num_requests is None else num_requests
 
@@ -111,6 +125,8 @@ def refuse_too_many(expected: float) -> None:
 
 def before(times: Times, until_s: float | None) -> Times:
     """Return the times strictly before `until_s`; all of them if it is None."""
+    import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
     if until_s is None:
         return times
     return times[: int(np.searchsorted(times, until_s, side="left"))]
@@ -118,9 +134,13 @@ def before(times: Times, until_s: float | None) -> Times:
 
 def running_sum(last_s: float, gaps: Floats) -> Times:
     """Return the times after `last_s` with these gaps: one sum, so that pieces leave no trace in the last bits."""
+    import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
     return np.add.accumulate(np.concatenate(([last_s], gaps)))[1:]
 
 
 def unit_exponentials(uniforms: Floats) -> Floats:
     """Return exponentials of mean 1 for uniforms in [0, 1)."""
+    import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
     return -np.log1p(-uniforms)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from simqueue.errors import inside
@@ -14,8 +14,6 @@ from simqueue.workload.arrivals.base import (
     AT_ONCE,
     RATE_UNIT,
     ArrivalProcess,
-    Floats,
-    Times,
     before,
     most_arrivals,
     refuse_too_many,
@@ -25,6 +23,11 @@ from simqueue.workload.arrivals.base import (
 from simqueue.workload.arrivals.renewal import STEADY, GammaArrivals
 from simqueue.workload.lengths import LengthSettings
 from simqueue.workload.refusal import refusal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from simqueue.workload.arrivals.base import Floats, Times
 
 
 class BatchArrivals(ArrivalProcess):
@@ -57,12 +60,19 @@ class BatchArrivals(ArrivalProcess):
         with inside("batch_size"):
             return self.model_copy(update={"batch_size": self.batch_size.resolved(base_dir)})
 
+    def check(
+        self, rng: Callable[[], np.random.Generator], *, num_requests: int | None = None, until_s: float | None = None
+    ) -> None:
+        """Draw them: only then it is known how many come with their groups."""
+        self.times(rng(), num_requests=num_requests, until_s=until_s)
+
     def times(
         self, rng: np.random.Generator, *, num_requests: int | None = None, until_s: float | None = None
     ) -> Times:
         """Return arrival times in seconds; see `ArrivalProcess.times`. The last group may be cut."""
-        self._check_end(num_requests, until_s)
-        limit = most_arrivals(self.rate_rps, num_requests, until_s)
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
+        limit = self._most(num_requests, until_s)
         groups_per_s = self.rate_rps / self.batch_size.mean()
         gaps_rng, sizes_rng = rng.spawn(2)
         pieces: list[Times] = []
@@ -122,8 +132,15 @@ class RampArrivals(ArrivalProcess):
         """Return why this process cannot be stopped so, or None if it can."""
         return "process ramp needs num_requests: the rate follows their number" if num_requests is None else None
 
+    def _most(self, num_requests: int | None, until_s: float | None) -> int:
+        """Check against the slower end, whatever the time; see `ArrivalProcess`."""
+        self._check_end(num_requests, until_s)
+        return most_arrivals(min(self.from_rps, self.to_rps), num_requests, None)
+
     def rates_rps(self, num_requests: int) -> Floats:
         """Return the rate at each request."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         progress = np.arange(num_requests) / max(num_requests - 1, 1)
         if self.shape == "linear":
             return np.asarray(self.from_rps + (self.to_rps - self.from_rps) * progress)
@@ -133,9 +150,7 @@ class RampArrivals(ArrivalProcess):
         self, rng: np.random.Generator, *, num_requests: int | None = None, until_s: float | None = None
     ) -> Times:
         """Return arrival times in seconds; see `ArrivalProcess.times`."""
-        self._check_end(num_requests, until_s)
-        number = num_requests or 0
-        most_arrivals(min(self.from_rps, self.to_rps), number, None)
+        number = self._most(num_requests, until_s)
         gaps = GammaArrivals(process="gamma", rate_rps=1.0, burstiness=self.burstiness)
         units = gaps._unit_gaps(rng.random(number))
         return before(running_sum(0.0, units / self.rates_rps(number)), until_s)

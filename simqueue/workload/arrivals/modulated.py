@@ -7,9 +7,8 @@ the calm rate fix the four parameters.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from simqueue.workload.arrivals.base import (
@@ -17,14 +16,16 @@ from simqueue.workload.arrivals.base import (
     RATE_UNIT,
     SECONDS_UNIT,
     ArrivalProcess,
-    Floats,
-    Times,
     before,
-    most_arrivals,
     running_sum,
     unit_exponentials,
 )
 from simqueue.workload.refusal import refusal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from simqueue.workload.arrivals.base import Floats, Times
 
 _SOJOURNS_AT_ONCE = 4096
 
@@ -69,11 +70,15 @@ class BurstProcess(ArrivalProcess):
 
     def _rates_rps(self) -> Floats:
         """Return the rates of burst and calm."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         return self.rate_rps * np.array([self.peak_to_mean, self._calm_to_mean])
 
     @property
     def gap_scv(self) -> float:
         """Squared coefficient of variation of a gap in the long run, from its phase-type moments."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         rates, leave = self._rates_rps(), 1 / np.array([self.mean_burst_s, self.mean_calm_s])
         no_arrival = np.array([[-leave[0], leave[0]], [leave[1], -leave[1]]]) - np.diag(rates)
         at_arrivals = np.array([self.burst_share, 1 - self.burst_share]) * rates / self.rate_rps
@@ -101,8 +106,9 @@ class BurstProcess(ArrivalProcess):
 
         Arrivals are those of a Poisson process of rate 1 on the clock that the rate drives.
         """
-        self._check_end(num_requests, until_s)
-        limit = most_arrivals(self.rate_rps, num_requests, until_s)
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
+        limit = self._most(num_requests, until_s)
         states, arrivals = rng.spawn(2)
         clock = _Clock(self, states)
         pieces: list[Times] = []
@@ -119,6 +125,8 @@ class _Clock:
     """The area under the rate as a function of time, drawn as far as it is needed."""
 
     def __init__(self, process: BurstProcess, rng: np.random.Generator) -> None:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         self._rng = rng
         self._means_s = np.array([process.mean_burst_s, process.mean_calm_s])
         self._rates = process._rates_rps()
@@ -128,6 +136,8 @@ class _Clock:
 
     def times(self, areas: Floats) -> Times:
         """Return when the area reaches these values, ascending and beyond all asked for before."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         while self._areas[-1] <= areas[-1]:
             self._extend()
         found = np.interp(areas, self._areas, self._times_s)
@@ -136,6 +146,8 @@ class _Clock:
         return found
 
     def _extend(self) -> None:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         # An even number of sojourns, so that every piece starts in the same state.
         states = (self._state + np.arange(_SOJOURNS_AT_ONCE)) % 2
         sojourns_s = unit_exponentials(self._rng.random(_SOJOURNS_AT_ONCE)) * self._means_s[states]

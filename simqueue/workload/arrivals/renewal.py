@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from simqueue.workload.arrivals.base import (
     AT_ONCE,
     RATE_UNIT,
     ArrivalProcess,
-    Floats,
-    Times,
     before,
-    most_arrivals,
     running_sum,
     unit_exponentials,
 )
 from simqueue.workload.refusal import refusal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from simqueue.workload.arrivals.base import Floats, Times
 
 STEADY = "inf"
 """The burstiness of evenly spaced arrivals."""
@@ -67,8 +68,9 @@ class RenewalProcess(ArrivalProcess):
         self, rng: np.random.Generator, *, num_requests: int | None = None, until_s: float | None = None
     ) -> Times:
         """Return arrival times in seconds; see `ArrivalProcess.times`."""
-        self._check_end(num_requests, until_s)
-        limit = most_arrivals(self.rate_rps, num_requests, until_s)
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
+        limit = self._most(num_requests, until_s)
         pieces: list[Times] = []
         made, last_s = 0, 0.0
         while made < limit and (until_s is None or last_s < until_s):
@@ -147,6 +149,7 @@ class GammaArrivals(RenewalProcess):
         return 1 / self.burstiness
 
     def _unit_gaps(self, uniforms: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
         from scipy.special import gammaincinv  # noqa: PLC0415  (settings stay light to import)
 
         shape = self.burstiness
@@ -177,5 +180,7 @@ class WeibullArrivals(RenewalProcess):
         return float(brentq(excess, 0.05, 500, xtol=1e-15, rtol=1e-14))
 
     def _unit_gaps(self, uniforms: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         k = self.shape
         return np.asarray(unit_exponentials(uniforms) ** (1 / k) / math.exp(math.lgamma(1 + 1 / k)))

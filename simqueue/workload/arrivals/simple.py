@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 from pydantic import Field
 
 from simqueue.workload.arrivals.base import (
     RATE_UNIT,
     SECONDS_UNIT,
     ArrivalProcess,
-    Times,
     before,
-    most_arrivals,
-    refuse_too_many,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from simqueue.workload.arrivals.base import Times
 
 
 class ConstantArrivals(ArrivalProcess):
@@ -44,8 +45,9 @@ class ConstantArrivals(ArrivalProcess):
         self, _rng: np.random.Generator, *, num_requests: int | None = None, until_s: float | None = None
     ) -> Times:
         """Return arrival times in seconds; see `ArrivalProcess.times`. No random number is drawn."""
-        self._check_end(num_requests, until_s)
-        limit = most_arrivals(self.rate_rps, num_requests, until_s)
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
+        limit = self._most(num_requests, until_s)
         if until_s is not None:
             limit = min(limit, math.ceil(until_s * self.rate_rps) + 1)
         return before(np.arange(limit) / self.rate_rps, until_s)
@@ -80,7 +82,6 @@ class AllAtOnce(ArrivalProcess):
         self, _rng: np.random.Generator, *, num_requests: int | None = None, until_s: float | None = None
     ) -> Times:
         """Return `num_requests` equal times in seconds; see `ArrivalProcess.times`."""
-        self._check_end(num_requests, until_s)
-        number = num_requests or 0
-        refuse_too_many(number)
-        return before(np.full(number, self.at_s), until_s)
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
+        return before(np.full(self._most(num_requests, until_s), self.at_s), until_s)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-import numpy as np
 from pydantic import Field, PrivateAttr, model_validator
 
 from simqueue.errors import InputError, naming
@@ -22,16 +22,17 @@ from simqueue.workload.arrivals.base import (
     RATE_UNIT,
     SECONDS_UNIT,
     ArrivalProcess,
-    Floats,
-    Times,
     before,
-    most_arrivals,
     refuse_too_many,
     running_sum,
     unit_exponentials,
 )
 from simqueue.workload.refusal import refusal
-from simqueue.workload.traces.table import read_table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from simqueue.workload.arrivals.base import Floats, Times
 
 
 class VaryingProcess(ArrivalProcess):
@@ -66,14 +67,28 @@ class VaryingProcess(ArrivalProcess):
     def rates_rps(self, time_s: Times) -> Floats:
         """Return the rate at each time; 0 after the end."""
 
+    def check(
+        self, rng: Callable[[], np.random.Generator], *, num_requests: int | None = None, until_s: float | None = None
+    ) -> None:
+        """Draw them if the curve ends: only then it is known whether enough come before."""
+        self._most(num_requests, until_s)
+        if math.isfinite(self.ends_s):
+            self.times(rng(), num_requests=num_requests, until_s=until_s)
+
+    def _most(self, num_requests: int | None, until_s: float | None) -> int:
+        """Check also how many candidates are needed; see `ArrivalProcess`."""
+        limit, peak = super()._most(num_requests, until_s), self.peak_rate_rps
+        refuse_too_many((num_requests or 0) * peak / self.mean_rate_rps if until_s is None else peak * until_s)
+        return limit
+
     def times(
         self, rng: np.random.Generator, *, num_requests: int | None = None, until_s: float | None = None
     ) -> Times:
         """Return arrival times in seconds; see `ArrivalProcess.times`."""
-        self._check_end(num_requests, until_s)
-        most_arrivals(self.mean_rate_rps, num_requests, until_s)
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         peak = self.peak_rate_rps
-        refuse_too_many((num_requests or 0) * peak / self.mean_rate_rps if until_s is None else peak * until_s)
+        self._most(num_requests, until_s)
         stop_s = min(self.ends_s, math.inf if until_s is None else until_s)
         pieces: list[Times] = [np.empty(0)]
         made, last_s = 0, 0.0
@@ -123,6 +138,8 @@ class SinusoidArrivals(VaryingProcess):
 
     def rates_rps(self, time_s: Times) -> Floats:
         """Return the rate at each time."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         angle = 2 * np.pi * ((time_s - self.phase_s) / self.period_s)
         return np.asarray(self.rate_rps * (1 + self.amplitude * np.sin(angle)))
 
@@ -139,6 +156,8 @@ class TabulatedProcess(VaryingProcess):
     @property
     def mean_rate_rps(self) -> float:
         """Arrivals per second over the whole curve."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         ends_s, rates = self._table()
         return float(np.diff(ends_s, prepend=0.0) @ rates / ends_s[-1])
 
@@ -154,6 +173,8 @@ class TabulatedProcess(VaryingProcess):
 
     def rates_rps(self, time_s: Times) -> Floats:
         """Return the rate at each time; 0 after the end."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         ends_s, rates = self._table()
         since_s = np.mod(time_s, ends_s[-1]) if self.repeat else time_s
         return np.append(rates, 0.0)[np.searchsorted(ends_s, since_s, side="right")]
@@ -181,6 +202,8 @@ class PiecewiseArrivals(TabulatedProcess):
         return self
 
     def _table(self) -> tuple[Floats, Floats]:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         lengths_s = np.array([piece.for_s for piece in self.pieces])
         return np.add.accumulate(lengths_s), np.array([piece.rate_rps for piece in self.pieces])
 
@@ -242,6 +265,8 @@ class CurveArrivals(TabulatedProcess):
 
     def _cut(self, starts_s: Floats, rates: Floats, label: str) -> tuple[Floats, Floats]:
         """Return ends and rates of the windows used, counted from start_s."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         # The last window is as long as the one before it: the table says only where it starts.
         ends_s = np.append(starts_s[1:], 2 * starts_s[-1] - starts_s[-2])
         end_s = ends_s[-1] if self.end_s is None else self.end_s
@@ -266,6 +291,8 @@ class CurveArrivals(TabulatedProcess):
 
 def categories(file: Path) -> list[str]:
     """Return the names of the curves in a file, in its order."""
+    from simqueue.workload.traces.table import read_table  # noqa: PLC0415  (settings stay light to import)
+
     return list(dict.fromkeys(read_table(file, file.name).text("category")))
 
 
@@ -275,6 +302,10 @@ def _no_category(asked: str, there: list[str]) -> str:
 
 
 def _read_curve(file: Path, label: str, category: str) -> tuple[Floats, Floats]:
+    import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
+    from simqueue.workload.traces.table import read_table  # noqa: PLC0415  (same)
+
     table = read_table(file, label)
     names = table.text("category")
     if category not in names:

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Literal, NoReturn, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.config import JsonDict
 
@@ -23,8 +21,12 @@ from simqueue.settings import Settings
 from simqueue.workload.limits import MOST_TOKENS
 from simqueue.workload.refusal import refusal
 
-Tokens = NDArray[np.int64]
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Tokens = NDArray[np.int64]
+    Floats = NDArray[np.float64]
 
 TOKENS_UNIT: JsonDict = {"unit": "tokens"}
 
@@ -73,6 +75,8 @@ class BoundedLaw(LengthLaw):
 
     def _bounded(self, tokens: Floats) -> Tokens:
         """Round down and bound; with ``resample`` this only catches a rounding error at an edge."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         highest = np.inf if self.max is None else self.max
         return np.clip(np.floor(tokens), self.min, highest).astype(np.int64)
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from simqueue.errors import InputError, naming
-from simqueue.workload.lengths.base import Floats
 from simqueue.workload.lengths.table import TableLaw
 from simqueue.workload.limits import MOST_TOKENS
 from simqueue.workload.refusal import refusal
-from simqueue.workload.traces.table import read_table
+
+if TYPE_CHECKING:
+    from simqueue.workload.lengths.base import Floats
 
 _Value = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
 _Weight = Annotated[float, Field(ge=0)]
@@ -63,6 +63,10 @@ class EmpiricalLength(TableLaw):
         """
         if self.path is None:
             return self
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
+        from simqueue.workload.traces.table import read_table  # noqa: PLC0415  (same)
+
         with naming("path"):
             table = read_table(base_dir / self.path, self.path)
         values = table.integers("tokens", least=1, most=MOST_TOKENS)
@@ -79,6 +83,8 @@ class EmpiricalLength(TableLaw):
         )
 
     def _table(self) -> tuple[Floats, Floats]:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         if self.values is None:
             raise InputError(f"lengths of '{self.path}' are asked for before the file has been read")
         values = np.array(self.values, dtype=np.float64)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
-from simqueue.workload.lengths.base import TOKENS_UNIT, Floats
+from simqueue.workload.lengths.base import TOKENS_UNIT
 from simqueue.workload.lengths.smooth import SmoothLaw
 from simqueue.workload.limits import MOST_TOKENS
 from simqueue.workload.refusal import refusal
+
+if TYPE_CHECKING:
+    from simqueue.workload.lengths.base import Floats
 
 
 class GammaLength(SmoothLaw):
@@ -36,11 +38,13 @@ class GammaLength(SmoothLaw):
         return self.mean_tokens / self._shape
 
     def _at_least(self, x: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
         from scipy.special import gammaincc  # noqa: PLC0415  (settings stay light to import)
 
         return np.asarray(gammaincc(self._shape, x / self._scale))
 
     def _quantile(self, p: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
         from scipy.special import gammaincinv  # noqa: PLC0415  (settings stay light to import)
 
         return np.asarray(self._scale * gammaincinv(self._shape, p))
@@ -79,9 +83,13 @@ class ParetoLength(SmoothLaw):
         return self
 
     def _at_least(self, x: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         return np.asarray((self.scale / np.maximum(x, self.scale)) ** self.alpha)
 
     def _quantile(self, p: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         return np.asarray(self.scale * np.exp(-np.log1p(-p) / self.alpha))
 
     def _integrals(self, a: float, b: float) -> tuple[float, float]:

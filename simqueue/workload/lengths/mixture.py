@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from simqueue.errors import inside
 from simqueue.settings import Settings
-from simqueue.workload.lengths.base import Floats, LengthLaw, Tokens
+from simqueue.workload.lengths.base import LengthLaw
 from simqueue.workload.lengths.choice import PlainLengthSettings
 from simqueue.workload.refusal import refusal
+
+if TYPE_CHECKING:
+    from simqueue.workload.lengths.base import Floats, Tokens
 
 
 class Component(Settings):
@@ -37,6 +39,8 @@ class MixtureLength(LengthLaw):
         return self
 
     def _shares(self) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         weights = np.array([part.weight for part in self.components])
         return np.asarray(weights / weights.sum())
 
@@ -45,6 +49,8 @@ class MixtureLength(LengthLaw):
 
         The length falls where a new law begins, so it does not rise with the uniform all the way.
         """
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         ends = np.cumsum(self._shares())
         chosen = np.minimum(np.searchsorted(ends, uniforms, side="right"), len(ends) - 1)
         tokens = np.empty(len(uniforms), dtype=np.int64)
@@ -60,6 +66,8 @@ class MixtureLength(LengthLaw):
 
     def variance(self) -> float:
         """Return the variance of the mixture: within the parts and between them."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         means = np.array([part.law.mean() for part in self.components])
         within = np.array([part.law.variance() for part in self.components])
         return float(self._shares() @ (within + (means - self.mean()) ** 2))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
-from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw, Floats, Tokens
+from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw
 from simqueue.workload.limits import MOST_TOKENS
 from simqueue.workload.refusal import refusal
+
+if TYPE_CHECKING:
+    from simqueue.workload.lengths.base import Floats, Tokens
 
 
 class ConstantLength(BoundedLaw):
@@ -26,10 +28,14 @@ class ConstantLength(BoundedLaw):
         return self
 
     def _length(self) -> int:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         return int(self._bounded(np.array([self.value], dtype=np.float64))[0])
 
     def of_uniforms(self, uniforms: Floats) -> Tokens:
         """Return equal lengths; see `LengthLaw.of_uniforms`."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         return np.full(len(uniforms), self._length(), dtype=np.int64)
 
     def mean(self) -> float:
@@ -65,6 +71,8 @@ class UniformLength(BoundedLaw):
 
     def of_uniforms(self, uniforms: Floats) -> Tokens:
         """Return one length for each uniform number; see `LengthLaw.of_uniforms`."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         low, high = self._drawn()
         return self._bounded(low + np.floor(uniforms * (high - low + 1)))
 

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
-from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw, Floats, Tokens
+from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw
 from simqueue.workload.limits import MOST_TOKENS
 from simqueue.workload.refusal import refusal
+
+if TYPE_CHECKING:
+    from simqueue.workload.lengths.base import Floats, Tokens
 
 _SUMMED_TERMS = 2**20
 
@@ -30,6 +32,13 @@ _RAREST_BOUNDS = 1e-6
 
 _LARGEST_SAMPLE = 1e15
 """Whole numbers up to here are exact as floats."""
+
+
+_LARGEST_UNIFORM = 1 - 2.0**-53
+"""The largest uniform number below 1."""
+
+_LARGEST_SCORE = 8.209536151601387
+"""Its normal score: the standard normal distribution function reaches it there."""
 
 
 class SmoothLaw(BoundedLaw):
@@ -56,14 +65,22 @@ class SmoothLaw(BoundedLaw):
         at_least_min, above_max = self._edges()
         if at_least_min - above_max < _RAREST_BOUNDS:
             self._refuse_empty_bounds()
-        if self.max is None and not float(self._quantile(np.array([1 - 2.0**-53]))[0]) < _LARGEST_SAMPLE:
+        if self.max is None and not self._longest() < _LARGEST_SAMPLE:
             raise refusal(f"without max this law reaches lengths above {_LARGEST_SAMPLE:g} tokens: give a max")
         return self
+
+    def _longest(self) -> float:
+        """Return the longest that can be drawn where there is no max, before rounding down."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
+        return float(self._quantile(np.array([_LARGEST_UNIFORM]))[0])
 
     def _edges(self) -> tuple[float, float]:
         """Return P(X >= min) and P(X > max) of what is drawn: 1 and 0 when clipping comes later."""
         if self.bounds == "clip":
             return 1.0, 0.0
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         at_least_min = float(self._at_least(np.array([self.min], dtype=np.float64))[0])
         if self.max is None:
             return at_least_min, 0.0
@@ -87,6 +104,8 @@ class SmoothLaw(BoundedLaw):
 
     def _tail_sums(self) -> tuple[float, float]:
         """Return the sums of S(k) and of (2k - 1) S(k) over k = min+1 .. max."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         end = math.inf if self.max is None else self.max
         last = int(min(end, self.min + _SUMMED_TERMS))
         k = np.arange(self.min + 1, last + 1, dtype=np.float64)
@@ -138,16 +157,22 @@ class LognormalLength(SmoothLaw):
         return _one_of("median", from_median, "mean", from_mean), sigma
 
     def _at_least(self, x: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
         from scipy.special import ndtr  # noqa: PLC0415  (settings stay light to import)
 
         mu, sigma = self._parameters()
         return np.asarray(ndtr((mu - np.log(x)) / sigma))
 
     def _quantile(self, p: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
         from scipy.special import ndtri  # noqa: PLC0415  (settings stay light to import)
 
         mu, sigma = self._parameters()
         return np.exp(mu + sigma * np.asarray(ndtri(p)))
+
+    def _longest(self) -> float:
+        mu, sigma = self._parameters()
+        return math.exp(mu + sigma * _LARGEST_SCORE)
 
     def _integrals(self, a: float, b: float) -> tuple[float, float]:
         # By parts: the boundary terms, and the partial moments E[X^j; a < X < b] of the lognormal.
@@ -190,9 +215,13 @@ class ExponentialLength(SmoothLaw):
     )
 
     def _at_least(self, x: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         return np.exp(-x / self.mean_tokens)
 
     def _quantile(self, p: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         return -self.mean_tokens * np.log1p(-p)
 
     def _integrals(self, a: float, b: float) -> tuple[float, float]:
@@ -212,12 +241,18 @@ class GeometricLength(SmoothLaw):
         return math.log1p(-1 / self.mean_tokens) if self.mean_tokens > 1 else -1e4
 
     def _at_least(self, x: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         return np.exp((x - 1) * self._log_going_on())
 
     def _above(self, x: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         return np.exp(x * self._log_going_on())
 
     def _quantile(self, p: Floats) -> Floats:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         return 1 + np.floor(np.log1p(-p) / self._log_going_on())
 
     def _integrals(self, a: float, b: float) -> tuple[float, float]:

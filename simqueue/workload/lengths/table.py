@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-import numpy as np
 from pydantic import Field, model_validator
 
-from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw, Floats, Tokens
+from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw
 from simqueue.workload.limits import MOST_TOKENS
 from simqueue.workload.refusal import refusal
+
+if TYPE_CHECKING:
+    from simqueue.workload.lengths.base import Floats, Tokens
 
 LARGEST_TABLE = 10_000_000
 """Most values that a table may have."""
@@ -25,6 +27,8 @@ class TableLaw(BoundedLaw):
 
     def _support(self) -> tuple[Floats, Floats]:
         """Return the values that can be drawn, ascending, and their weights."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         values, weights = self._table()
         kept = weights > 0
         if self.bounds == "resample":
@@ -37,6 +41,8 @@ class TableLaw(BoundedLaw):
 
     def of_uniforms(self, uniforms: Floats) -> Tokens:
         """Return one length for each uniform number; see `LengthLaw.of_uniforms`."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         values, weights = self._support()
         cumulative = np.cumsum(weights)
         chosen = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
@@ -44,11 +50,15 @@ class TableLaw(BoundedLaw):
 
     def mean(self) -> float:
         """Return the weighted mean after bounds."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         values, weights = self._support()
         return float(np.average(self._bounded(values), weights=weights))
 
     def variance(self) -> float:
         """Return the weighted variance (that of the law, not an estimate) after bounds."""
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         values, weights = self._support()
         return float(np.average((self._bounded(values) - self.mean()) ** 2, weights=weights))
 
@@ -68,6 +78,8 @@ class ZipfLength(TableLaw):
         return self
 
     def _table(self) -> tuple[Floats, Floats]:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         values = np.arange(1, self.ranks + 1, dtype=np.float64)
         return values, values**-self.exponent
 
@@ -91,6 +103,8 @@ class HistogramLength(TableLaw):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         if len(self.edges) != len(self.weights) + 1:
             raise refusal(f"there are {len(self.edges)} edges for {len(self.weights)} weights; it must be one more")
         if not (np.diff(self.edges) > 0).all():
@@ -103,6 +117,8 @@ class HistogramLength(TableLaw):
         return self
 
     def _table(self) -> tuple[Floats, Floats]:
+        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+
         widths = np.diff(self.edges)
         values = np.arange(self.edges[0], self.edges[-1], dtype=np.float64)
         return values, np.repeat(np.array(self.weights) / widths, widths)

@@ -20,9 +20,6 @@ _ALLOWED = "a time such as '2023-11-16 18:15:46.6805900' (up to seven digits of 
 class AzureReader:
     """Reader of ``TIMESTAMP,ContextTokens,GeneratedTokens`` (see `TraceReader`)."""
 
-    renames: tuple[str, ...] = ()
-    starts_at_zero = False
-
     def chunks(self, path: Path, label: str, _options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
         """Yield the rows; timestamps are exact to 100 ns."""
         return map(_rows, read_tables(path, label, "azure", at_once))

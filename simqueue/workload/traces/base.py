@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from simqueue.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 
@@ -79,14 +80,6 @@ class ReadOptions:
 
 class TraceReader(Protocol):
     """Reads one trace format."""
-
-    @property
-    def renames(self) -> tuple[str, ...]:
-        """Columns that the user may rename by ``columns``; empty where the format fixes them."""
-
-    @property
-    def starts_at_zero(self) -> bool:
-        """Whether the file's times can be taken as seconds from the start of a run (``origin: file``)."""
 
     def chunks(self, path: Path, label: str, options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
         """Yield the rows of the file, `at_once` at a time or all together.

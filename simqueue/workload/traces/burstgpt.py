@@ -18,9 +18,6 @@ from simqueue.workload.traces.table import Table, read_tables
 class BurstGptReader:
     """Reader of both published versions (see `TraceReader`); a session id becomes the request's session."""
 
-    renames: tuple[str, ...] = ()
-    starts_at_zero = True
-
     def chunks(self, path: Path, label: str, _options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
         """Yield the rows; times are the seconds that the file spells."""
         return map(_rows, read_tables(path, label, "burstgpt", at_once))

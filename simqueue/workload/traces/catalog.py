@@ -10,7 +10,6 @@ from pathlib import Path
 from simqueue.errors import InputError
 from simqueue.settings import nearest
 from simqueue.workload.traces.base import ReadOptions
-from simqueue.workload.traces.readers import READERS
 
 _FOLDER = Path(__file__).parent / "data"
 
@@ -101,6 +100,8 @@ def trace_rows() -> list[TraceSummary]:
 
 
 def _summary(trace: PackagedTrace) -> TraceSummary:
+    from simqueue.workload.traces.readers import READERS  # noqa: PLC0415  (settings stay light to import)
+
     (rows,) = READERS[trace.format].chunks(trace.path, trace.name, ReadOptions(), None)
     span_s = float((rows.time.max() - rows.time.min()) / rows.ticks_per_s)
     rate = (len(rows) - 1) / span_s if span_s > 0 else None

@@ -1,8 +1,53 @@
-"""What files of the known trace formats look like, so that a file in the wrong one can be named."""
+"""The trace formats: what may be asked of each, and what its files look like, so that a wrong one can be named."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+PLAIN_COLUMNS = (
+    "arrival_s",
+    "prompt_tokens",
+    "output_tokens",
+    "request_id",
+    "class",
+    "client",
+    "session",
+    "priority",
+    "output_stream",
+    "attempt",
+    "deadline_s",
+    "wanted_s",
+    "gives_up_s",
+)
+"""Every column of the plain formats; ``jsonl`` has ``prompt`` besides."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFormat:
+    """What may be asked for with files of a format.
+
+    Attributes
+    ----------
+    renames : tuple of str
+        Columns that the user may rename by ``columns``; empty where the format fixes them.
+    starts_at_zero : bool
+        Whether the file's times can be taken as seconds from the start of a run (``origin: file``).
+    """
+
+    renames: tuple[str, ...] = ()
+    starts_at_zero: bool = True
+
+
+FORMATS: dict[str, TraceFormat] = {
+    "azure": TraceFormat(starts_at_zero=False),
+    "burstgpt": TraceFormat(),
+    "mooncake": TraceFormat(),
+    "csv": TraceFormat(renames=PLAIN_COLUMNS),
+    "jsonl": TraceFormat(renames=(*PLAIN_COLUMNS, "prompt")),
+    "vllm-bench": TraceFormat(starts_at_zero=False),
+}
+"""Every format that can be read; `readers` has a reader for each."""
 
 SIGNATURES: dict[str, tuple[str, ...]] = {
     "azure": ("TIMESTAMP", "ContextTokens", "GeneratedTokens"),

@@ -23,9 +23,6 @@ class MooncakeReader:
     Without hash_ids in the whole file prompts have nothing in common.
     """
 
-    renames: tuple[str, ...] = ()
-    starts_at_zero = True
-
     def chunks(self, path: Path, label: str, options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
         """Yield the rows; block k of a prompt is stream hash_ids[k]."""
         for table in read_json_tables(path, label, "mooncake", at_once):

@@ -14,23 +14,17 @@ import numpy as np
 
 from simqueue.workload.inline import token_pieces
 from simqueue.workload.traces.base import TICKS, ReadOptions, TraceRows
+from simqueue.workload.traces.formats import PLAIN_COLUMNS
 from simqueue.workload.traces.jsonlines import JsonTable, read_json_tables
 from simqueue.workload.traces.table import Cells, read_tables
 
-_REQUIRED = ("arrival_s", "prompt_tokens", "output_tokens")
 _LABELS = {"request_id": "request_id", "class": "request_class", "client": "client", "session": "session"}
 _NUMBERS = ("priority", "output_stream", "attempt")
 _MOMENTS = ("deadline_s", "wanted_s", "gives_up_s")
 
-COLUMNS = (*_REQUIRED, *_LABELS, *_NUMBERS, *_MOMENTS)
-"""Every column of the plain formats; ``jsonl`` has ``prompt`` besides."""
-
 
 class PlainReader:
     """Reader of ``arrival_s,prompt_tokens,output_tokens`` and optional columns (see `TraceReader`)."""
-
-    renames: tuple[str, ...] = COLUMNS
-    starts_at_zero = True
 
     def chunks(self, path: Path, label: str, options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
         """Yield the rows; times are the floats that the file spells."""
@@ -41,9 +35,6 @@ class PlainReader:
 class JsonLinesReader:
     """Reader of the same as JSON objects, one a line, with ``prompt`` as token pieces (see `TraceReader`)."""
 
-    renames: tuple[str, ...] = (*COLUMNS, "prompt")
-    starts_at_zero = True
-
     def chunks(self, path: Path, label: str, options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
         """Yield the rows; times are the floats that the file spells."""
         for table in read_json_tables(path, label, "jsonl", at_once):
@@ -53,7 +44,7 @@ class JsonLinesReader:
 
 
 def _rows(table: Cells, options: ReadOptions) -> TraceRows:
-    name = {column: options.columns.get(column, column) for column in COLUMNS}
+    name = {column: options.columns.get(column, column) for column in PLAIN_COLUMNS}
     for column in options.columns:
         table.text(options.columns[column])  # a renamed column must be there, even an optional one
     rows = TraceRows(

@@ -11,7 +11,7 @@ from simqueue.settings import Settings, nearest
 from simqueue.workload.refusal import refusal
 from simqueue.workload.traces.base import ReadOptions, TimeUnit
 from simqueue.workload.traces.catalog import packaged_trace
-from simqueue.workload.traces.readers import READERS
+from simqueue.workload.traces.formats import FORMATS
 
 
 class TraceSettings(Settings):
@@ -24,8 +24,8 @@ class TraceSettings(Settings):
 
     format: str | None = Field(
         default=None,
-        description="Format of the file at path: " + ", ".join(READERS) + ". Not needed with name.",
-        json_schema_extra={"enum": [*READERS, None]},
+        description="Format of the file at path: " + ", ".join(FORMATS) + ". Not needed with name.",
+        json_schema_extra={"enum": [*FORMATS, None]},
     )
     path: str | None = Field(
         default=None, description="The file, relative to the scenario file. Either path or name is needed."
@@ -109,10 +109,10 @@ class TraceSettings(Settings):
     @field_validator("format")
     @classmethod
     def _known_format(cls, value: str | None) -> str | None:
-        if value is not None and value not in READERS:
-            guess = nearest(value, list(READERS))
+        if value is not None and value not in FORMATS:
+            guess = nearest(value, list(FORMATS))
             hint = f"did you mean '{guess}'? " if guess else ""
-            raise refusal(f"unknown trace format '{value}': {hint}there are {', '.join(READERS)}")
+            raise refusal(f"unknown trace format '{value}': {hint}there are {', '.join(FORMATS)}")
         return value
 
     @field_validator("name")
@@ -130,25 +130,25 @@ class TraceSettings(Settings):
         if (self.path is None) == (self.name is None):
             raise refusal("a trace needs exactly one of path (with format), name")
         if self.path is not None and self.format is None:
-            raise refusal(f"a trace at a path needs format, one of {', '.join(READERS)}")
+            raise refusal(f"a trace at a path needs format, one of {', '.join(FORMATS)}")
         if self.name is not None and self.format not in (None, packaged_trace(self.name).format):
             raise refusal(f"trace '{self.name}' has format {packaged_trace(self.name).format}: leave format out")
         return self
 
     @model_validator(mode="after")
     def _format_allows(self) -> Self:
-        reader = READERS[self.reader_name()]
-        if self.origin == "file" and not reader.starts_at_zero:
+        read = FORMATS[self.reader_name()]
+        if self.origin == "file" and not read.starts_at_zero:
             raise refusal(f"origin: file does not go with format {self.reader_name()}: it has absolute dates")
-        if self.time_unit != "s" and not reader.renames:
+        if self.time_unit != "s" and not read.renames:
             raise refusal(f"time_unit is for formats csv and jsonl: format {self.reader_name()} has a unit of its own")
         if self.block_tokens is not None and self.reader_name() != "mooncake":
             raise refusal(f"block_tokens is for format mooncake, the format is {self.reader_name()}")
         if self.path is not None and self.reader_name() == "mooncake" and self.block_tokens is None:
             raise refusal("format mooncake needs block_tokens, the tokens of a hash id (512 in the published files)")
         for column in self.columns or {}:
-            if column not in reader.renames:
-                allowed = ", ".join(reader.renames) or f"none, format {self.reader_name()} fixes its columns"
+            if column not in read.renames:
+                allowed = ", ".join(read.renames) or f"none, format {self.reader_name()} fixes its columns"
                 raise refusal(f"columns: '{column}' cannot be renamed; allowed: {allowed}")
         return self
 

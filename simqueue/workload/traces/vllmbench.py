@@ -25,9 +25,6 @@ _LISTS = ("start_times", "input_lens", "output_lens")
 class VllmBenchReader:
     """Reader of one saved result (see `TraceReader`); rows are counted from 1 as lines are elsewhere."""
 
-    renames: tuple[str, ...] = ()
-    starts_at_zero = False
-
     def chunks(self, path: Path, label: str, _options: ReadOptions, _at_once: int | None) -> Iterator[TraceRows]:
         """Yield all rows at once; the file is one object."""
         found = _object("".join(text_lines(path, label)), label)

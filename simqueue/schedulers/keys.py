@@ -1,0 +1,150 @@
+"""Scenario keys of the policies, each with what it means; the policies themselves are a module each."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from simqueue.schedulers.waiting import Order
+from simqueue.settings import Settings
+
+
+class IterationSettings(Settings):
+    """Keys that every iteration-level policy has."""
+
+    max_num_seqs: int = Field(
+        256, ge=1, description="seats: requests that may run at one time", json_schema_extra={"unit": "requests"}
+    )
+    order: Order = Field("fcfs", description="which waiting request is admitted next; ties by arrival")
+
+
+class BudgetSettings(IterationSettings):
+    """Keys of policies with a token budget."""
+
+    max_num_batched_tokens: int = Field(
+        8192,
+        ge=1,
+        description="token budget of a step: one token per decode, the rest for prompts",
+        json_schema_extra={"unit": "tokens"},
+    )
+
+    @model_validator(mode="after")
+    def _every_seat_has_a_token(self) -> BudgetSettings:
+        if self.max_num_batched_tokens < self.max_num_seqs:
+            raise PydanticCustomError(
+                "budget_below_seats",
+                "max_num_batched_tokens = {tokens}: must be at least max_num_seqs = {seqs}, "
+                "one token for each running request",
+                {"tokens": self.max_num_batched_tokens, "seqs": self.max_num_seqs},
+            )
+        return self
+
+
+class ChunkedSettings(BudgetSettings):
+    """Keys of the chunked policy."""
+
+    chunk_tokens: int | None = Field(
+        None,
+        ge=1,
+        description="most prompt tokens one request gets in a step; null: only the budget limits it",
+        json_schema_extra={"unit": "tokens"},
+    )
+
+
+class ContinuousSettings(BudgetSettings):
+    """Keys of the continuous policy."""
+
+    prefill: Literal["mixed", "separate"] = Field(
+        "mixed",
+        description="mixed: whole prompts join the decodes of a step; separate: a step of prompts alone comes first",
+    )
+
+
+class StaticSettings(Settings):
+    """Keys of the static policy."""
+
+    max_num_seqs: int = Field(32, ge=1, description="most requests in a wave", json_schema_extra={"unit": "requests"})
+    order: Order = Field("fcfs", description="who enters the next wave first; ties by arrival")
+    batch: Literal["dynamic", "fixed"] = Field(
+        "dynamic",
+        description="dynamic: a wave takes what waits; fixed: it waits until it is full (or wave_timeout_s is over)",
+    )
+    wave_timeout_s: float | None = Field(
+        None,
+        ge=0,
+        description="longest that the oldest waiting request waits for a fixed wave to fill; null: for ever",
+        json_schema_extra={"unit": "s"},
+    )
+    release: Literal["wave_end", "own_end"] = Field(
+        "wave_end",
+        description="when a request's answer is complete for its client: with the wave, or its last token",
+    )
+    emit: Literal["as_made", "wave_end"] = Field(
+        "as_made",
+        description="when tokens after the first reach the client: as they are made, or with the wave's end",
+    )
+
+    @model_validator(mode="after")
+    def _combinations(self) -> StaticSettings:
+        if self.emit == "wave_end" and self.release == "own_end":
+            raise PydanticCustomError("static_emit", "emit: wave_end goes with release: wave_end only")
+        if self.wave_timeout_s is not None and self.batch == "dynamic":
+            raise PydanticCustomError("static_timeout", "wave_timeout_s goes with batch: fixed only")
+        return self
+
+
+class LlamaCppSettings(Settings):
+    """Flags of the server, by its own names."""
+
+    n_parallel: int = Field(4, ge=1, description="slots: requests that run at one time")
+    n_batch: int = Field(2048, ge=1, description="token budget of a step", json_schema_extra={"unit": "tokens"})
+    n_ctx: int | None = Field(
+        None,
+        ge=1,
+        description="context of all slots together; null: only the KV pool limits it",
+        json_schema_extra={"unit": "tokens"},
+    )
+    kv_unified: bool = Field(
+        True, description="whether any slot may use the whole context, or each has an equal part of it"
+    )
+
+
+class VllmV0Settings(Settings):
+    """Flags of the engine, by its own names."""
+
+    max_num_seqs: int = Field(ge=1, description="requests that may run at one time")
+    max_num_batched_tokens: int = Field(ge=1, description="token budget of a step")
+    enable_chunked_prefill: bool = Field(False, description="whether prompts are cut and run beside decodes")
+    padded_prompts: bool = Field(False, description="whether prompts of a step count as long as the longest (0.2.x)")
+    watermark: float = Field(0.01, ge=0, lt=1, description="share of the pool that stays free at every admission")
+
+
+class VllmV1Settings(Settings):
+    """Flags of the engine, by its own names. All are set once a version has given its defaults."""
+
+    max_num_seqs: int = Field(ge=1, description="requests that may run at one time")
+    max_num_batched_tokens: int = Field(ge=1, description="token budget of a step")
+    policy: Literal["fcfs", "priority"] = Field("fcfs", description="order of the queue, and who is preempted")
+    enable_chunked_prefill: bool = Field(True, description="whether prompts may be cut to the rest of the budget")
+    long_prefill_token_threshold: int = Field(
+        0, ge=0, description="most prompt tokens a request gets in a step; 0: no cap of its own"
+    )
+    long_prefill_token_threshold_adaptive: bool = Field(
+        False, description="raise the cap to max_num_batched_tokens over the requests in the system"
+    )
+    scheduler_reserve_full_isl: bool = Field(
+        True, description="admit a request only if its whole known sequence fits the free blocks"
+    )
+    async_scheduling: bool = Field(False, description="plan the next step while one runs")
+
+    @model_validator(mode="after")
+    def _every_seat_has_a_token(self) -> VllmV1Settings:
+        if self.max_num_batched_tokens < self.max_num_seqs:
+            raise PydanticCustomError(
+                "budget_below_seats",
+                "max_num_batched_tokens = {tokens}: must be at least max_num_seqs = {seqs}",
+                {"tokens": self.max_num_batched_tokens, "seqs": self.max_num_seqs},
+            )
+        return self

@@ -1,0 +1,111 @@
+"""The requests table: one row each, in the order in which requests end.
+
+Whoever has ended changes no more; so a row is read off its request not at once but with a thousand others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import nan
+from operator import attrgetter
+from typing import Any
+
+from simqueue.request import Job, Request, Status
+from simqueue.simulation.columns import Columns
+from simqueue.simulation.recording import Table
+
+ENDED_AT_ONCE = 1024
+
+_ASKED = (
+    "request_id",
+    "request_class",
+    "arrival_s",
+    "prompt_tokens",
+    "output_tokens",
+    "attempt",
+    "session",
+    "client",
+)
+"""What is read off a request."""
+_HAPPENED = ("index", "output_tokens", "preemptions", "cached_tokens", "recomputed_tokens", "tokens_emitted")
+"""What is read off a job; its output tokens are those that were due."""
+_TIMES = ("first_scheduled_s", "first_token_s", "last_token_s", "max_itl_s")
+"""What is read off a job and may be missing."""
+
+_asked, _happened, _times = attrgetter(*_ASKED), attrgetter(*_HAPPENED), attrgetter(*_TIMES)
+
+
+class RequestRows:
+    """Requests that have ended.
+
+    Attributes
+    ----------
+    columns : Columns
+    ended : list of (Job, status, end, reason, replica)
+        Whose rows are still to be read off. Who adds to it settles it once it holds `ENDED_AT_ONCE`.
+    special : dict of str to Request
+        By id, those that ask for more than lengths at a time.
+    """
+
+    def __init__(self) -> None:
+        self.columns = Columns(
+            index="q",
+            request_id="o",
+            request_class="o",
+            arrival_s="d",
+            prompt_tokens="q",
+            output_tokens="q",
+            due_tokens="q",
+            status="o",
+            reject_reason="o",
+            replica="q",
+            first_scheduled_s="d",
+            first_token_s="d",
+            last_token_s="d",
+            finish_s="d",
+            max_itl_s="d",
+            preemptions="q",
+            cached_tokens="q",
+            recomputed_tokens="q",
+            tokens_emitted="q",
+            wanted_s="d",
+            attempt="q",
+            session="o",
+            client="o",
+        )
+        self.special: dict[str, Request] = {}
+        self.ended: list[tuple[Job, Status, float, str | None, int]] = []
+
+    def arrays(self) -> Table:
+        """Return the finished table."""
+        self.settle()
+        return self.columns.arrays()
+
+    def settle(self) -> None:
+        """Read off the rows of those who have ended."""
+        if not self.ended:
+            return
+        jobs, statuses, ends_s, reasons, replicas = zip(*self.ended, strict=True)
+        self.ended.clear()
+        requests = [job.request for job in jobs]
+        self.special.update((request.request_id, request) for request in requests if request.is_special)
+        unfinished = Status.UNFINISHED
+        happened = dict(zip(_HAPPENED, zip(*map(_happened, jobs), strict=True), strict=True))
+        columns: dict[str, Sequence[Any]] = {
+            **happened,
+            "due_tokens": happened["output_tokens"],
+            **dict(zip(_TIMES, map(_seconds, zip(*map(_times, jobs), strict=True)), strict=True)),
+            **dict(zip(_ASKED, zip(*map(_asked, requests), strict=True), strict=True)),
+            "status": [status.value for status in statuses],
+            "reject_reason": reasons,
+            "replica": replicas,
+            "finish_s": [
+                nan if status is unfinished else end_s for status, end_s in zip(statuses, ends_s, strict=True)
+            ],
+            "wanted_s": [request.arrival_s if request.wanted_s is None else request.wanted_s for request in requests],
+        }
+        self.columns.extend([columns[name] for name in self.columns.names])
+
+
+def _seconds(times_s: Iterable[float | None]) -> list[float]:
+    return [nan if time_s is None else time_s for time_s in times_s]
