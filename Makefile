@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # tests and runs use the installed package, never the source tree
 export PYTHONSAFEPATH := 1
 
-.PHONY: run test install lint types architecture wheel pytest clean
+.PHONY: run test bench install lint types architecture wheel pytest clean
 
 run: $(VENV)/.installed
 	$(BIN)/simqueue run scenarios/azure-2023-conversation.yaml
@@ -18,7 +18,7 @@ $(VENV)/.python:
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	touch $@
 
-$(VENV)/.installed: $(VENV)/.python pyproject.toml $(shell find simqueue scenarios -type f -not -name '*.pyc')
+$(VENV)/.installed: $(VENV)/.python pyproject.toml hatch_build.py $(shell find simqueue scenarios -type f -not -name '*.pyc')
 	$(BIN)/python -m pip install --quiet .
 	touch $@
 
@@ -27,12 +27,15 @@ $(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
 	touch $@
 
 # the wheel is built and installed, so that what is tested is what users get
-$(VENV)/.wheel: $(VENV)/.dev pyproject.toml README.md $(shell find simqueue scenarios -type f -not -name '*.pyc')
+$(VENV)/.wheel: $(VENV)/.dev pyproject.toml hatch_build.py README.md $(shell find simqueue scenarios -type f -not -name '*.pyc')
 	rm -rf dist
 	$(BIN)/python -m build --wheel --outdir dist . > /dev/null
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
 	$(BIN)/python -m pip install --quiet dist/*.whl
 	touch $@ $(VENV)/.installed
+
+bench: $(VENV)/.wheel
+	PYTHONSAFEPATH= $(BIN)/python -m benchmarks
 
 install: $(VENV)/.installed
 

@@ -32,7 +32,6 @@ COMPILED = (
     "simqueue/schedulers/llamacpp.py",
     "simqueue/schedulers/vllm_v0.py",
     "simqueue/schedulers/vllm_v1.py",
-    "simqueue/schedulers/walking.py",
     "simqueue/kvcache/base.py",
     "simqueue/kvcache/paged.py",
     "simqueue/kvcache/contiguous.py",
@@ -49,7 +48,7 @@ COMPILED = (
     "simqueue/simulation/replica.py",
     "simqueue/simulation/simulate.py",
 )
-"""What runs at every step or request. The rest is run once, or spends its time in other libraries."""
+"""What runs at every step or request. The rest is run once, or spends its time in other libraries, or is for tests."""
 
 
 class CompileHook(BuildHookInterface[Any]):

@@ -15,6 +15,7 @@ from typing import Any
 
 import simpy
 
+import simqueue
 from benchmarks import floor, report
 from benchmarks.cells import LOAD, cells
 
@@ -98,6 +99,7 @@ def _machine() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "simpy": simpy.__version__,
+        "compiled": simqueue.__compiled__,
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "load_before": os.getloadavg()[0],

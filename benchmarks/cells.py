@@ -107,7 +107,7 @@ def cells(*, quick: bool) -> list[Cell]:
         Cell("Azure trace", lambda _: traffic.azure(1.0, rows)),
         Cell("Azure trace, half rate", lambda _: traffic.azure(0.5, rows)),
         *(
-            Cell(f"W1 all at once, {order}", lambda _: traffic.at_once(n), keys={"order": order})
+            Cell(f"W1 all at once, {order}", lambda _: traffic.at_once(n), keys={"order": order}, blocks=4 * BLOCKS)
             for order in ("fcfs", "shortest_prompt", "shortest_output", "priority", "deadline")
         ),
         *(Cell(f"{number} seats full", _full(number, steps), "stepped", _seats(number), 4_000_000) for number in seats),

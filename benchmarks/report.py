@@ -50,11 +50,12 @@ def write(found: dict[str, Any], folder: Path, *, partial: bool) -> None:
 
 def _markdown(found: dict[str, Any]) -> str:
     machine, floor, start = found["machine"], found["floor"], found["start_up"]
+    how = "compiled" if machine["compiled"] else "in pure Python"
     lines = [
         "# Speed and memory",
         "",
         f"`python -m benchmarks` on {machine['cores']} cores ({machine['processor']}), Python {machine['python']}, "
-        f"SimPy {machine['simpy']}; load average before: {machine['load_before']:.1f}.",
+        f"SimPy {machine['simpy']}, simqueue {how}; load average before: {machine['load_before']:.1f}.",
         "",
         f"SimPy's floor: {floor['one_process_per_s']:,.0f} timeouts/s in one process, "
         f"{floor['thousand_processes_per_s']:,.0f} with 1,000 processes. "

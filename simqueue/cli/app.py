@@ -51,15 +51,21 @@ def application(first: str | None) -> typer.Typer:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from simqueue import __version__
+        from simqueue import __compiled__, __version__
 
-        typer.echo(f"simqueue {__version__}")
+        typer.echo(f"simqueue {__version__}, {'compiled' if __compiled__ else 'pure Python'}")
         raise typer.Exit
 
 
 def simqueue(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version, and whether the engine is compiled.",
+        ),
     ] = False,
 ) -> None:
     """Play the same traffic through one or several LLM serving policies and compare them."""

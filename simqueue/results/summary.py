@@ -272,7 +272,7 @@ def _machine(recording: Recording, run: _Span | None) -> Row:
         "prefix_queried_tokens": None if prefix is None else prefix.queried_tokens,
         "prefix_hit_rate": None if prefix is None else metrics.share(prefix.hit_tokens, prefix.queried_tokens),
         "self_hit_tokens": None if prefix is None else prefix.self_hit_tokens,
-        "gpu_busy_share": metrics.share(busy_s + recording.unfinished_step_s, run.duration_s) if run else None,
+        "gpu_busy_share": metrics.share(busy_s + (recording.unfinished_step_s or 0.0), run.duration_s) if run else None,
         "idle_slot_share": None if slots is None else metrics.share(recording.idle_slot_steps or 0, slots),
     }
 

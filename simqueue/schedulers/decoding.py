@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
+from mypy_extensions import mypyc_attr
+
 from simqueue.errors import RunError
 from simqueue.request import Job
 
 NEVER = 1 << 62
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class DecodeClock:
     """Counters of the decoding requests of one replica.
 

@@ -177,6 +177,7 @@ class IterationPolicy(Policy):
     def run_prefills(self, draft: Draft) -> None:
         """Go on with unfinished prompts, in order of admission."""
         prefilling, kv = self.prefilling, self.kv
+        served: list[Job] = []
         for job in list(prefilling):
             if job not in prefilling:
                 continue
@@ -185,7 +186,8 @@ class IterationPolicy(Policy):
                 break
             before = job.computed_tokens
             need = kv.growth(job.request, before, before + new)
-            if need <= kv.free or self._make_room(job, need, draft):
+            if need <= kv.free or self._make_room(job, need, draft, served):
+                served.append(job)
                 kv.extend(job, need, before + new)
                 if draft.feed(job, new):
                     del prefilling[job]
@@ -296,9 +298,13 @@ class IterationPolicy(Policy):
                     return
             self.kv.take(need)
 
-    def _make_room(self, job: Job, need: int, draft: Draft) -> bool:
+    def _make_room(self, job: Job, need: int, draft: Draft, served: list[Job]) -> bool:
+        """Preempt the latest admitted until `need` blocks are free, but nobody whose prompt was served in this step.
+
+        Returns False if that is `job` itself.
+        """
         while need > self.kv.free:
-            victim = next(reversed(self.running))
+            victim = next(other for other in reversed(self.running) if other not in served)
             self.preempt(victim, draft, granted=int(victim.decoding))
             if victim is job:
                 return False

@@ -135,7 +135,7 @@ def _blocks_stay_in_the_pool(recording: Recording, policy: Policy) -> None:
         _fail("used blocks fit the pool", int(used.max()), recording.blocks_total)
     everybody_left = (recording.requests["status"] != Status.UNFINISHED.value).all()
     # a client may have gone in the very step that the horizon cuts
-    if everybody_left and not recording.unfinished_step_s and policy.kv.used:
+    if everybody_left and recording.unfinished_step_s is None and policy.kv.used:
         _fail("an idle pool is empty", policy.kv.used, 0)
 
 

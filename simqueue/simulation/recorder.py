@@ -132,7 +132,7 @@ class Recorder:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def recording(
-        self, kv: KVCache, end_s: float, warnings: Sequence[str], unfinished_step_s: float = 0.0
+        self, kv: KVCache, end_s: float, warnings: Sequence[str], unfinished_step_s: float | None = None
     ) -> Recording:
         """Return everything as columns, requests in order of arrival."""
         gaps = self.tokens.gaps()

@@ -87,8 +87,8 @@ class Recording:
         When the run ended: the last departure, or the horizon.
     warnings : tuple of str
         One line each, for people.
-    unfinished_step_s : float
-        How long the step that was under way at the end had run by then; it is not among `steps`.
+    unfinished_step_s : float or None
+        How long the step that was under way at the end had run by then; it is not among `steps`. None: none was.
     prefix : PrefixStatistics or None
         What the prefix cache found; None without one.
     special : mapping of str to Request
@@ -106,6 +106,6 @@ class Recording:
     idle_slot_steps: int | None
     end_s: float
     warnings: tuple[str, ...] = ()
-    unfinished_step_s: float = 0.0
+    unfinished_step_s: float | None = None
     prefix: PrefixStatistics | None = None
     special: Mapping[str, Request] = field(default_factory=dict)

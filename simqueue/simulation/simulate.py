@@ -102,7 +102,7 @@ class Simulation:
         for request in self._clients.never_sent(end_s):
             self.turned_away(request, Status.UNFINISHED)
         began_s = self.replica.step_began_s()
-        running_s = 0.0 if began_s is None else end_s - began_s
+        running_s = None if began_s is None else end_s - began_s
         recording = self.recorder.recording(self.policy.kv, end_s, warnings, running_s)
         if self.options.check:
             shortest_s = 0.0 if self.options.ticks_per_s else self._step_time.shortest_s()

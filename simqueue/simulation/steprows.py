@@ -6,8 +6,8 @@ merged with numpy. The row at their end stays open, since what comes next may st
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ _COUNTS = (
     "preempted",
 )
 _WIDTH = len(_TIMES) + len(_COUNTS)
+_NUMBERS = Struct(f"{_WIDTH}d")
+"""A flight's numbers; counts too are floats, which hold each whole number up to 2**53."""
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -54,7 +56,7 @@ class StepRows:
             waiting="q",
             preempted="q",
         )
-        self._noted = array("d")  # counts too: a float holds each whole number up to 2**53
+        self._noted = bytearray()
         self._open: Arrays | None = None
 
     def add(
@@ -67,23 +69,21 @@ class StepRows:
         for _, new in prefill:
             prefill_tokens += new
         noted = self._noted
-        noted.extend(
-            (
-                start_s,
-                ends_s[-1],
-                ends_s[-2] if n > 1 else start_s,
-                n,
-                decode_seqs,
-                context_tokens + past * decode_seqs,
-                prefill_tokens,
-                len(prefill),
-                blocks_used,
-                plan.running,
-                waiting,
-                len(plan.preempted),
-            )
+        noted += _NUMBERS.pack(
+            start_s,
+            ends_s[-1],
+            ends_s[-2] if n > 1 else start_s,
+            n,
+            decode_seqs,
+            context_tokens + past * decode_seqs,
+            prefill_tokens,
+            len(prefill),
+            blocks_used,
+            plan.running,
+            waiting,
+            len(plan.preempted),
         )
-        if len(noted) == FLIGHTS_AT_ONCE * _WIDTH:
+        if len(noted) == FLIGHTS_AT_ONCE * _NUMBERS.size:
             self._settle()
 
     def arrays(self) -> Table:
@@ -98,8 +98,8 @@ class StepRows:
         """Merge what was noted; the last row stays open."""
         if not self._noted:
             return
-        columns = np.array(self._noted).reshape(-1, _WIDTH).T
-        self._noted = array("d")
+        columns = np.frombuffer(self._noted).reshape(-1, _WIDTH).T
+        self._noted = bytearray()
         steps: Arrays = dict(zip(_TIMES, columns, strict=False))
         steps |= zip(_COUNTS, columns[len(_TIMES) :].astype(np.int64), strict=True)
         if self._open is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from struct import pack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +40,9 @@ class TokenLog:
         self._joined: dict[Job, None] = {}
         self._newly_joined: dict[Job, None] = {}
         # what is still to be worked off
-        self._ends_s = array("d")
-        self._decoding = array("q")
+        self._ends_s: list[float] = []
+        self._runs: list[tuple[int, int]] = []
+        """(requests, ticks): how many got a token in each of so many ticks in a row."""
         self._irregular: list[tuple[int, float, int]] = []
         """(tick, since when, for how many): ticks that do not count from the tick before, or not for everybody."""
         self._spans: list[tuple[Job, int, int]] = []
@@ -92,20 +94,18 @@ class TokenLog:
         if self._newly_joined:
             self._first_tick(decoding, start_s, ends_s[0])
         n = len(ends_s)
-        if n == 1:
-            self._ends_s.append(ends_s[0])
-            self._decoding.append(decoding)
-        else:
-            self._ends_s.extend(ends_s)
-            self._decoding.extend([decoding] * n)
+        noted_s = self._ends_s
+        noted_s += ends_s
+        self._runs.append((decoding, n))
         self.ticks += n
         self._last_tick_s = ends_s[-1]
-        if len(self._ends_s) > TICKS_AT_ONCE:
+        if len(noted_s) > TICKS_AT_ONCE:
             self.settle()
 
     def settle(self) -> None:
         """Work off what was written down, so that everybody who has left has its longest gap."""
-        ends_s, tokens = np.array(self._ends_s), np.array(self._decoding)
+        ends_s = np.frombuffer(pack(f"{len(self._ends_s)}d", *self._ends_s))
+        tokens = np.repeat(*np.array(self._runs, dtype=np.int64).reshape(-1, 2).T)
         gaps_s = np.diff(ends_s, prepend=self._settled_s)
         first = self.ticks - len(ends_s)
         for tick, since_s, sharing in self._irregular:
@@ -117,7 +117,8 @@ class TokenLog:
         self._find_longest()
         self._kept_s = self._kept_s[max(0, len(self._kept_s) - self._seen_by_somebody()) :]
         self._settled_s = self._last_tick_s
-        self._ends_s, self._decoding = array("d"), array("q")
+        self._ends_s.clear()
+        self._runs.clear()
         self._irregular.clear()
 
     def gaps(self) -> Table:

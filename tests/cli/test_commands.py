@@ -231,10 +231,10 @@ def test_debug_shows_the_traceback(toy: WriteToy) -> None:
 
 
 def test_version() -> None:
-    """--version prints name and version."""
+    """--version prints name and version, and what the engine is made of."""
     done = _process("--version")
     assert done.returncode == 0
-    assert re.fullmatch(r"simqueue \S+\n", done.stdout)
+    assert re.fullmatch(r"simqueue \S+, (compiled|pure Python)\n", done.stdout)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], [], ["list"], ["run", "--help"]])

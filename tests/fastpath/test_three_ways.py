@@ -56,9 +56,11 @@ def traffic(draw: st.DrawFn) -> list[Request]:
 def policies(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """Names and keys of every policy."""
     seats = draw(st.sampled_from([1, 2, 3, 4, 6, 8]))
-    scheduler = draw(st.sampled_from(["chunked", "continuous", "vllm", "vllm", "static"]))
+    scheduler = draw(st.sampled_from(["chunked", "continuous", "vllm", "vllm", "vllm-v0", "static", "llamacpp"]))
     if scheduler == "static":
         return scheduler, {"max_num_seqs": seats, "release": draw(st.sampled_from(["wave_end", "own_end"]))}
+    if scheduler == "llamacpp":
+        return scheduler, {"n_parallel": seats, "n_batch": draw(st.integers(seats, 80))}
     keys: dict[str, Any] = {
         "max_num_seqs": seats,
         "max_num_batched_tokens": draw(st.integers(seats, seats + 12) | st.integers(seats + 12, 80)),
@@ -68,6 +70,9 @@ def policies(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
         keys["order"] = draw(st.sampled_from(["fcfs", "shortest_output", "priority"]))
     elif scheduler == "continuous":
         keys["prefill"] = draw(st.sampled_from(["mixed", "separate"]))
+    elif scheduler == "vllm-v0":
+        keys["enable_chunked_prefill"] = draw(st.booleans())
+        keys["watermark"] = draw(st.sampled_from([0.0, 0.01]))
     else:
         keys["policy"] = draw(st.sampled_from(["fcfs", "fcfs", "priority"]))
         keys["async_scheduling"] = draw(st.booleans())
@@ -84,7 +89,9 @@ def cases(draw: st.DrawFn) -> Case:
     size = draw(st.sampled_from([1, 2, 3, 4, 16]))
     largest = -(-max(request.prompt_tokens + request.output_tokens - 1 for request in requests) // size)
     blocks = largest + draw(st.sampled_from([0, 0, 1, 2, 3, 8, 40]))
-    layouts = ["paged", "contiguous"] if scheduler == "static" else ["paged", "prefix", "prefix", "contiguous"]
+    layouts = {"static": ["paged", "contiguous"], "llamacpp": ["paged"], "vllm-v0": ["paged"]}.get(
+        scheduler, ["paged", "prefix", "prefix", "contiguous"]
+    )
     horizon = draw(st.none() | st.none() | st.integers(1, 120))
     return Case(
         requests,

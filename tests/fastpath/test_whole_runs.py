@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -32,19 +31,19 @@ def lognormal_requests(number: int, rate_rps: float) -> list[Request]:
     return [Request(str(i), at_s, prompt, output) for i, (at_s, prompt, output) in enumerate(columns)]
 
 
-def azure_requests(number: int) -> Sequence[Request]:
-    """The first rows of the Azure conversation trace."""
+def azure_requests() -> Sequence[Request]:
+    """The hour that Azure recorded."""
     scenario = from_mapping(
         {
             "name": "azure",
             "step_time": {"kind": "constant", "seconds": 0.01},
             "kv_cache": {"blocks": 1},
-            "workload": {"trace": {"name": "azure-2023-conversation", "limit": number}},
+            "workload": {"trace": {"name": "azure-2023-conversation"}},
             "policies": {"chunked": {"scheduler": "chunked"}},
         }
     )
     traffic = generate(scenario.workload, seed=1, base_dir=Path())
-    return list(islice(traffic.requests, number))
+    return list(traffic.requests)
 
 
 CHUNKED = ("chunked", {"max_num_batched_tokens": 512, "max_num_seqs": 128})
@@ -59,7 +58,16 @@ def test_a_thousand_requests_leave_the_same_bytes(policy: tuple[str, dict[str, i
     assert_three_ways_agree(Case(requests, *policy, Pool(layout, blocks, 16), STEP_TIME), check=False)  # type: ignore[arg-type] # one of the layouts
 
 
-def test_azure_trace_leaves_the_same_bytes() -> None:
-    """Two thousand rows of real traffic."""
-    case = Case(azure_requests(2000), *CHUNKED, Pool("paged", 6886, 16), STEP_TIME)
+@pytest.mark.slow
+def test_the_benchmark_leaves_the_same_bytes() -> None:
+    """All ten thousand requests of the benchmark's main workload."""
+    case = Case(lognormal_requests(10_000, 8.6), *CHUNKED, Pool("paged", 6886, 16), STEP_TIME)
     assert_three_ways_agree(case, check=False)
+
+
+@pytest.mark.slow
+def test_azure_trace_leaves_the_same_bytes() -> None:
+    """The hour of real traffic as a whole."""
+    requests = azure_requests()
+    assert len(requests) == 19_366
+    assert_three_ways_agree(Case(requests, *CHUNKED, Pool("paged", 6886, 16), STEP_TIME), check=False)

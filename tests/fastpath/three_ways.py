@@ -12,7 +12,8 @@ from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache, PrefixKVC
 from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.schedulers.door import Door
-from simqueue.schedulers.keys import VllmV1Settings
+from simqueue.schedulers.keys import VllmV0Settings, VllmV1Settings
+from simqueue.schedulers.vllm_v0 import VllmV0
 from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.schedulers.walking import walking
 from simqueue.simulation import Recording, RunOptions, Simulation
@@ -42,7 +43,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Case:
-    """A scenario with one policy; `scheduler` is a registered name, or ``vllm``."""
+    """A scenario with one policy; `scheduler` is a registered name, ``vllm`` or ``vllm-v0``."""
 
     requests: Sequence[Request]
     scheduler: str
@@ -57,6 +58,8 @@ class Case:
         door = Door()
         if self.scheduler == "vllm":
             return VllmV1(VllmV1Settings.model_validate(self.keys), self.pool.build(lag=lag), door)
+        if self.scheduler == "vllm-v0":
+            return VllmV0(VllmV0Settings.model_validate(self.keys), self.pool.build(lag=0), door)
         made: Callable[..., Policy] = SCHEDULERS[self.scheduler]
         settings = SCHEDULERS[self.scheduler].Settings.model_validate(self.keys)
         return made(settings, self.pool.build(lag=lag), door)

@@ -106,6 +106,13 @@ def iteration_keys(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 
 @st.composite
+def llamacpp_keys(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """Slots of llama.cpp's server, with batches that cut prompts."""
+    seats = draw(st.integers(1, 5))
+    return "llamacpp", {"n_parallel": seats, "n_batch": draw(st.integers(seats, 40))}
+
+
+@st.composite
 def static_keys(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """The static policy with every combination of its keys."""
     keys: dict[str, Any] = {"max_num_seqs": draw(st.integers(1, 5)), "order": draw(orders)}
@@ -128,7 +135,7 @@ def cases(
     requests = draw(traffic())
     scheduler, keys = draw(policies)
     block_size = draw(st.sampled_from([1, 2, 3, 4, 16]))
-    contiguous = draw(st.integers(0, 7)) == 0
+    contiguous = draw(st.integers(0, 7)) == 0 and scheduler != "llamacpp"
     fits = draw(st.integers(0, 7)) != 0
     reserve_tokens = draw(st.none() | st.just(72)) if contiguous else None
     peaks = [reserve_tokens or request.prompt_tokens + request.output_tokens - 1 for request in requests]

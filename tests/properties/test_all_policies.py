@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from simqueue.simulation import Recording
 from simqueue.steptime import Batch, ConstantStepTime, StepTime
 
-from .cases import CONSTANT, EXACT_LINEAR, ROUGH_LINEAR, TICK_S, Case, cases, iteration_keys, static_keys
+from .cases import CONSTANT, EXACT_LINEAR, ROUGH_LINEAR, TICK_S, Case, cases, iteration_keys, llamacpp_keys, static_keys
 
 quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 thorough = settings(max_examples=800, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-any_case = cases(iteration_keys() | static_keys())
+any_case = cases(iteration_keys() | static_keys() | llamacpp_keys())
 
 
 @dataclass(frozen=True)

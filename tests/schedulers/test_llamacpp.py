@@ -54,6 +54,19 @@ def test_where_the_pool_runs_full_the_latest_begins_again() -> None:
     assert seen(recording, "tokens_emitted") == {"a": 8, "b": 8}
 
 
+def test_nobody_begins_again_whose_prompt_was_served_in_the_same_step() -> None:
+    """Where the pool runs full in the middle of a step, those before in slot order keep what they got.
+
+    12 blocks of one token. a leaves slot 0 after a step, in which b in slot 1 has read 7 tokens. Then c, in slot 0,
+    reads its 3 tokens before b, whose next 5 no longer fit: b begins again, though c was seated later. It fits once c
+    has left at 3, and reads 8 and 4 tokens.
+    """
+    asked = [(0, 1, 1), (0, 12, 1), (0.5, 3, 2)]
+    recording = play("llamacpp", {"n_parallel": 2, "n_batch": 8}, asked, blocks=12, block_size=1)
+    assert seen(recording) == {"a": (1, 1), "b": (5, 5), "c": (2, 3)}
+    assert seen(recording, "preemptions") == {"a": 0, "b": 1, "c": 0}
+
+
 def test_it_goes_with_paged_blocks_only() -> None:
     """A reservation at admission is no cache of this server."""
     with pytest.raises(InputError, match="layout: paged"):

@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 from simqueue.errors import RunError
+from simqueue.kvcache import PagedKVCache
 from simqueue.request import Job, Request
 from simqueue.schedulers import Policy
+from simqueue.schedulers.door import Door
+from simqueue.schedulers.keys import VllmV1Settings
+from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.invariants import verify
 from simqueue.simulation.recorder import Recorder
@@ -235,3 +239,13 @@ def test_idle_policy_that_holds_a_block_is_found(scheduler: str) -> None:
     policy.kv.take(1)
     with pytest.raises(RunError, match=r"KV cache: 999 free \+ 0 held"):
         policy.check()
+
+
+def test_a_step_may_begin_with_the_horizon() -> None:
+    """A client that gives up at the horizon, as its next step begins, leaves blocks in a pool that is not idle."""
+    flags = {"max_num_seqs": 8, "max_num_batched_tokens": 8, "async_scheduling": True}
+    policy = VllmV1(VllmV1Settings.model_validate(flags), PagedKVCache(10, 16), Door())
+    impatient = Request("a", 0.0, 1, 5, gives_up_s=2.0)
+    recording = Simulation([impatient], policy, ONE_SECOND, RunOptions(horizon_s=2.0, check=True)).run()
+    assert recording.requests["status"].tolist() == ["timed_out"]
+    assert (recording.unfinished_step_s, policy.kv.used) == (0.0, 1)
