@@ -18,7 +18,7 @@ from simqueue.errors import InputError, SimqueueError, exit_code
 from simqueue.experiment.build import build
 from simqueue.scenario import effective, from_mapping
 from simqueue.simulation import Recording, RunOptions, Simulation
-from simqueue.simulation.replica import SeenStep
+from simqueue.simulation.options import SeenStep
 
 US_PER_S = 1_000_000
 US_PER_MS = 1000

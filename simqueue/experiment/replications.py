@@ -25,7 +25,7 @@ from simqueue.scenario.resolve import effective, resolved
 from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.simulation.columns import Sinks
-from simqueue.simulation.replica import NEVER_S
+from simqueue.simulation.options import NEVER_S
 from simqueue.statistics.stopping import look_ahead, precise_at
 from simqueue.statistics.warmup import Truncation, averaged_series, mser5
 

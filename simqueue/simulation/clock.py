@@ -9,6 +9,9 @@ comes first within one instant:
 3. clients time out;
 4. the horizon: what happens at it is included;
 5. idle replicas plan, once, having seen all of that.
+
+Three shortcuts keep that order and save the way through SimPy's heap: `leap` goes to a time before which nothing
+happens, `happen` lets those who wait for something go on at once, `begin` starts a process within what happens now.
 """
 
 from __future__ import annotations

@@ -2,74 +2,23 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Generator, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import simpy
 from simpy.events import Event
 
-from simqueue.errors import InputError
 from simqueue.request import Job
 from simqueue.schedulers.base import Plan, Policy
 from simqueue.simulation import clock
 from simqueue.simulation.clock import Order
+from simqueue.simulation.ends import StepEnds
 from simqueue.simulation.flight import Flight, RowPart
+from simqueue.simulation.options import NEVER_S, Observer, RunOptions, SeenStep
 from simqueue.simulation.recorder import Recorder
 from simqueue.steptime.base import Batch, StepTime
 
-NEVER_S = float("inf")
-SURELY_COMPUTED = 32
-"""So many steps in a row are priced without asking whether anything happens before."""
 STEP_END, PLAN = Order.STEP_END, Order.PLAN  # members of an enumeration take long to look up in Python 3.11
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How a run is played, beside what is played.
-
-    Attributes
-    ----------
-    horizon_s : float
-        The run ends here (inclusive); infinity: when nothing is left to do.
-    fast : bool
-        Whether equal steps in a row become one event. The tables are the same, byte for byte.
-    check : bool
-        Whether the policy's invariants are verified after every commit.
-    ticks_per_s : int or None
-        Step ends are rounded to this many ticks a second.
-    max_queued_requests : int or None
-        Who arrives when no seat is free and so many wait is turned away; None: the queue has no limit.
-    """
-
-    horizon_s: float = NEVER_S
-    fast: bool = True
-    check: bool = False
-    ticks_per_s: int | None = None
-    max_queued_requests: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SeenStep:
-    """A step as an observer sees it when it has ended.
-
-    Attributes
-    ----------
-    plan : Plan
-    planned_s, start_s, end_s : float
-    free_blocks : int
-        Once its finished requests have given theirs back.
-    """
-
-    plan: Plan
-    planned_s: float
-    start_s: float
-    end_s: float
-    free_blocks: int
-
-
-Observer = Callable[[SeenStep], None]
 
 
 class Replica:
@@ -99,13 +48,10 @@ class Replica:
         self.env = env
         self.policy = policy
         self.gpu = simpy.Resource(env, capacity=1)
-        self._step_time = step_time
         self._recorder = recorder
         self._fast = options.fast
         self._check = options.check
-        self._horizon_s = options.horizon_s
-        self._ticks_per_s = options.ticks_per_s
-        self._one_at_a_time = policy.depth == 1 and options.ticks_per_s is None
+        self._ends = StepEnds(env, step_time, options, one_at_a_time=policy.depth == 1)
         self._on_finish = on_finish
         self._observer = observer
         self._next: Plan | None = None
@@ -201,7 +147,7 @@ class Replica:
             if isinstance(plan, Plan):
                 if plan.admitted:
                     self._recorder.planned(plan, now_s)
-                ends_s = self._single_end(plan, now_s)
+                ends_s = self._ends.of_single(plan, now_s)
                 if ends_s and clock.leap(env, ends_s[0]):  # nothing else happens meanwhile: the shortest way
                     self._commit(plan, now_s, now_s, ends_s)
                 elif (yield from self._run(plan, now_s, ends_s)):
@@ -212,15 +158,6 @@ class Replica:
                 return NEVER_S if plan is None else plan.time_s
             if clock.shared(env):
                 yield clock.at(env, env.now, PLAN)
-
-    def _single_end(self, plan: Plan, now_s: float) -> list[float]:
-        """Return when `plan` ends, if it starts now and is a plain single step; else an empty list."""
-        if not self._one_at_a_time or plan.preempted or (plan.repeat > 1 and self._fast):
-            return []
-        ends_s = self._step_time.ends(now_s, plan.batch, 1)
-        if ends_s[0] <= now_s:
-            raise _too_short(now_s)
-        return ends_s
 
     def _run(self, plan: Plan, planned_s: float, ends_s: list[float]) -> Generator[Event, Any, bool]:
         """Run `plan`, once what flies has landed; return whether it closes a circle that nothing breaks."""
@@ -244,7 +181,7 @@ class Replica:
             flight.waiting, self._next_waiting = self._next_waiting, []
         while True:
             if flight.more:
-                self._go_on(flight)
+                self._ends.go_on(flight)
             if flight.n >= depth:
                 then_s = flight.ends_s[flight.n - depth]
                 if not clock.leap(env, then_s):
@@ -264,40 +201,6 @@ class Replica:
         if self._last is not None:
             yield from self._land()
         return bool(self._states)
-
-    def _go_on(self, flight: Flight) -> None:
-        """Compute when further repeats end: of all that are left, or of as many as may run before anything happens."""
-        until_s, n = NEVER_S, flight.more
-        if n > SURELY_COMPUTED:
-            until_s = clock.next_s(self.env)
-            n = SURELY_COMPUTED if until_s < NEVER_S else n
-        ends_s = flight.ends_s
-        while True:
-            ends_s += self._ends(flight, n)
-            flight.n += n
-            flight.more -= n
-            if ends_s[-1] > self._horizon_s:
-                del ends_s[max(1, bisect_right(ends_s, self._horizon_s)) :]
-                flight.n, flight.more = len(ends_s), 0
-            if not flight.more or ends_s[-1] >= until_s:
-                return
-            last_s = ends_s[-1] - ends_s[-2] if len(ends_s) > 1 else ends_s[-1] - flight.start_s
-            n = max(SURELY_COMPUTED, int(min((until_s - ends_s[-1]) / last_s + 2, flight.more)))
-            n = min(n, flight.more)
-
-    def _ends(self, flight: Flight, n: int) -> list[float]:
-        """Return the ends of the next `n` repeats."""
-        past, batch = flight.n, flight.plan.batch
-        if past:
-            batch = batch.later(past)
-        start_s = flight.ends_s[-1] if past else flight.start_s
-        if self._ticks_per_s is None:
-            ends_s = self._step_time.ends(start_s, batch, n)
-        else:
-            ends_s = _on_ticks(start_s, self._step_time.durations(batch, n), self._ticks_per_s)
-        if ends_s[0] <= start_s:
-            raise _too_short(start_s)
-        return ends_s
 
     def _land(self) -> Generator[Event, Any, None]:
         """Wait for the end of the last step of what flies and commit it. Precondition: something flies."""
@@ -407,21 +310,3 @@ class Replica:
             return True
         self._states.add(state)
         return False
-
-
-def _too_short(now_s: float) -> InputError:
-    return InputError(f"step_time: a step is too short to move the clock at {now_s:g} s")
-
-
-def _on_ticks(start_s: float, durations_s: Sequence[float], ticks_per_s: int) -> list[float]:
-    """Return the ends of steps in a row, each rounded to a whole tick."""
-    ends_s = []
-    for duration_s in durations_s:
-        end_s = round((start_s + duration_s) * ticks_per_s) / ticks_per_s
-        if end_s <= start_s:
-            raise InputError(
-                f"clock_resolution_s = {1 / ticks_per_s:g}: must be finer than the steps, one takes {duration_s:g} s"
-            )
-        ends_s.append(end_s)
-        start_s = end_s
-    return ends_s

@@ -17,9 +17,10 @@ from simqueue.simulation.clients import Clients, Life
 from simqueue.simulation.clock import Order
 from simqueue.simulation.columns import Sinks
 from simqueue.simulation.invariants import verify
+from simqueue.simulation.options import NEVER_S, Observer, RunOptions
 from simqueue.simulation.recorder import Recorder
 from simqueue.simulation.recording import Recording
-from simqueue.simulation.replica import NEVER_S, Observer, Replica, RunOptions
+from simqueue.simulation.replica import Replica
 from simqueue.steptime.base import StepTime
 from simqueue.traffic import Traffic
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from simqueue.request import Request
-from simqueue.simulation.replica import SeenStep
+from simqueue.simulation.options import SeenStep
 
 from .vllm_cases import CONSTANT, EXACT_LINEAR, TICK_UNITS, UNIT_S, VllmCase, talking_cases, vllm_cases
 from .vllm_walk import UNCAPPED, Asked, Engine, Step, Token, Walk

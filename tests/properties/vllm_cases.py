@@ -13,7 +13,7 @@ from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import VllmV1Settings
 from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
 from simqueue.simulation import Recording, RunOptions, Simulation
-from simqueue.simulation.replica import Observer
+from simqueue.simulation.options import Observer
 from simqueue.steptime import ConstantStepTime, LinearStepTime, StepTime
 
 UNIT_S = 2**-16

@@ -1,0 +1,102 @@
+"""When steps end: single ones, and folded ones as far as anybody may let them run."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+import simpy
+
+from simqueue.errors import InputError
+from simqueue.schedulers.base import Plan
+from simqueue.simulation import clock
+from simqueue.simulation.flight import Flight
+from simqueue.simulation.options import NEVER_S, RunOptions
+from simqueue.steptime.base import StepTime
+
+SURELY_COMPUTED = 32
+"""So many steps in a row are priced without asking whether anything happens before."""
+
+
+class StepEnds:
+    """Prices the steps of one replica.
+
+    Parameters
+    ----------
+    env : simpy.Environment
+    step_time : StepTime
+    options : RunOptions
+    one_at_a_time : bool
+        Whether a step is planned only when the one before has ended.
+    """
+
+    def __init__(
+        self, env: simpy.Environment, step_time: StepTime, options: RunOptions, *, one_at_a_time: bool
+    ) -> None:
+        self._env = env
+        self._step_time = step_time
+        self._fast = options.fast
+        self._horizon_s = options.horizon_s
+        self._ticks_per_s = options.ticks_per_s
+        self._plain = one_at_a_time and options.ticks_per_s is None
+
+    def of_single(self, plan: Plan, now_s: float) -> list[float]:
+        """Return when `plan` ends, if it starts now and is a plain single step; else an empty list."""
+        if not self._plain or plan.preempted or (plan.repeat > 1 and self._fast):
+            return []
+        ends_s = self._step_time.ends(now_s, plan.batch, 1)
+        if ends_s[0] <= now_s:
+            raise _too_short(now_s)
+        return ends_s
+
+    def go_on(self, flight: Flight) -> None:
+        """Compute when further repeats end: of all that are left, or of as many as may run before anything happens."""
+        until_s, n = NEVER_S, flight.more
+        if n > SURELY_COMPUTED:
+            until_s = clock.next_s(self._env)
+            n = SURELY_COMPUTED if until_s < NEVER_S else n
+        ends_s = flight.ends_s
+        while True:
+            ends_s += self._of_next(flight, n)
+            flight.n += n
+            flight.more -= n
+            if ends_s[-1] > self._horizon_s:
+                del ends_s[max(1, bisect_right(ends_s, self._horizon_s)) :]
+                flight.n, flight.more = len(ends_s), 0
+            if not flight.more or ends_s[-1] >= until_s:
+                return
+            last_s = ends_s[-1] - (ends_s[-2] if len(ends_s) > 1 else flight.start_s)
+            n = max(SURELY_COMPUTED, int(min((until_s - ends_s[-1]) / last_s + 2, flight.more)))
+            n = min(n, flight.more)
+
+    def _of_next(self, flight: Flight, n: int) -> list[float]:
+        """Return the ends of the next `n` repeats."""
+        past, batch = flight.n, flight.plan.batch
+        if past:
+            batch = batch.later(past)
+        start_s = flight.ends_s[-1] if past else flight.start_s
+        if self._ticks_per_s is None:
+            ends_s = self._step_time.ends(start_s, batch, n)
+        else:
+            ends_s = _on_ticks(start_s, self._step_time.durations(batch, n), self._ticks_per_s)
+        if ends_s[0] <= start_s:
+            raise _too_short(start_s)
+        return ends_s
+
+
+def _too_short(now_s: float) -> InputError:
+    return InputError(f"step_time: a step is too short to move the clock at {now_s:g} s")
+
+
+def _on_ticks(start_s: float, durations_s: Sequence[float], ticks_per_s: int) -> list[float]:
+    """Return the ends of steps in a row, each rounded to a whole tick."""
+    ends_s = []
+    for duration_s in durations_s:
+        end_s = round((start_s + duration_s) * ticks_per_s) / ticks_per_s
+        if end_s <= start_s:
+            raise InputError(
+                f"clock_resolution_s = {1 / ticks_per_s:g}: must be finer than the steps, one takes {duration_s:g} s"
+            )
+        ends_s.append(end_s)
+        start_s = end_s
+    return ends_s
