@@ -7,7 +7,7 @@ sharing stores nothing per request, and taking or giving back is one addition, w
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,6 +140,10 @@ class KVCache:
 
     def forget(self, job: Job) -> None:
         """Learn that `job` will not come back."""
+
+    def state(self) -> Hashable:
+        """Return what the cache holds beyond the numbers of tokens of its requests (to find livelocks)."""
+        return ()
 
     def take(self, blocks: int) -> None:
         """Take blocks out of the pool. Precondition: ``0 <= blocks <= free``."""

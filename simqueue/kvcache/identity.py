@@ -41,6 +41,15 @@ class Node:
         self.extents: list[Any] = []
         self.users = 0
 
+    def past(self) -> tuple[tuple[int, Any, int], ...]:
+        """Return the keys from the root to here: what all its tokens are."""
+        keys = []
+        node = self
+        while node.parent is not None:
+            keys.append(node.key)
+            node = node.parent
+        return tuple(keys)
+
 
 class Path:
     """The runs of one request, prompt and output.

@@ -9,7 +9,7 @@ so decoding costs nothing here. The rules are those of vLLM's V1 block pool; whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from mypy_extensions import mypyc_attr
 
@@ -204,6 +204,14 @@ class PrefixKVCache(PagedKVCache):
         if path is not None:
             self._trie.leave(path)
 
+    def state(self) -> Hashable:
+        """Return which blocks wait for reuse, in order, and which every request uses.
+
+        What a preempted request has computed may stay cached, so that it gets on though its tokens start from none.
+        """
+        held = tuple(tuple(map(_content, self._parts_of(holding))) for holding in self._holdings.values())
+        return self._blank, tuple(map(_content, self._idle)), held
+
     def take(self, blocks: int) -> None:
         """Hand out blocks: blank ones first, then the longest unused, which are forgotten."""
         super().take(blocks)
@@ -290,6 +298,10 @@ class PrefixKVCache(PagedKVCache):
     def _parts_of(self, holding: Holding) -> Iterator[Extent]:
         for piece in holding.pieces:
             yield from _parts(piece)
+
+
+def _content(extent: Extent) -> tuple[Hashable, int, int]:
+    return (None if extent.node is None else extent.node.past()), extent.first, extent.end
 
 
 def _append(pieces: list[Piece], extent: Extent, first: int, end: int) -> None:

@@ -343,7 +343,7 @@ class IterationPolicy(Policy):
     def state(self) -> Hashable:
         """Return all that decides the further course, if nobody arrives and no token is made."""
         running = tuple((job.index, job.known_tokens, job.computed_tokens) for job in self.running)
-        return running, self.waiting.snapshot()
+        return running, self.waiting.snapshot(), self.kv.state()
 
     def members(self) -> list[Job]:
         """Return who holds a seat, in order of admission."""

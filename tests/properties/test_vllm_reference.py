@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from simqueue.request import Request
+from simqueue.schedulers.vllm_v1 import VllmV1Rules
 from simqueue.simulation.options import SeenStep
 
 from .vllm_cases import CONSTANT, EXACT_LINEAR, TICK_UNITS, UNIT_S, VllmCase, talking_cases, vllm_cases
@@ -140,4 +141,26 @@ def test_every_step_is_the_references_while_answers_are_made(case: VllmCase) -> 
 @given(exact_cases | talking_cases())
 def test_every_step_is_the_references_in_many_cases(case: VllmCase) -> None:
     """The same promise over many more scenarios."""
+    agrees(case)
+
+
+def test_two_that_take_each_others_blocks_get_on_by_what_stays_cached() -> None:
+    """Tied priorities preempt each other again and again, but each time more is found again: that is no livelock."""
+    prompts = ((0, 0, 17), (100, 0, 21)), ((1, 0, 14), (50, 0, 19)), ((0, 0, 21), (102, 0, 7))
+    requests = tuple(
+        Request(name, 0.0, sum(length for _, _, length in prompt), 1, prompt=prompt)
+        for name, prompt in zip("abc", prompts, strict=True)
+    )
+    flags = {
+        "max_num_seqs": 2,
+        "max_num_batched_tokens": 4,
+        "policy": "priority",
+        "enable_chunked_prefill": True,
+        "long_prefill_token_threshold": 3,
+        "long_prefill_token_threshold_adaptive": False,
+        "scheduler_reserve_full_isl": False,
+        "async_scheduling": False,
+    }
+    case = VllmCase(requests, flags, VllmV1Rules(), 43, 1, CONSTANT, prefix_caching=True)
+    assert set(case.play(fast=True).requests["status"]) == {"finished"}
     agrees(case)
