@@ -98,6 +98,9 @@ def _compile_into(folder: Path, root: Path) -> None:
 
 def _compile(root: Path, folder: Path) -> list[str]:
     """Compile the modules of `root` in `folder`; return the paths of what was made, relative to `folder`."""
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        raise FileNotFoundError(f"there is no {compiler}")
     from mypyc.build import mypycify  # noqa: PLC0415  (not there where nothing is compiled)
     from setuptools import Distribution  # noqa: PLC0415
     from setuptools.command.build_ext import build_ext  # noqa: PLC0415

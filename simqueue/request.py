@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
+from typing import Any
 
 
 class Status(StrEnum):
-    """How a request ended; the five counts add up to the requests that arrived."""
+    """How a request ended; the four counts add up to the requests that arrived."""
 
     FINISHED = "finished"
     REJECTED = "rejected"
@@ -66,6 +67,10 @@ class Request:
     session: str | None = None
     client: str | None = None
     pool: str | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Say how to make it again: frozen, it cannot be filled in later (between processes, or by copy)."""
+        return Request, tuple([getattr(self, field.name) for field in fields(self)])
 
     @property
     def is_special(self) -> bool:

@@ -182,7 +182,8 @@ class IterationPolicy(Policy):
             if job not in prefilling:
                 continue
             new = self.chunk(job, draft)
-            if new <= 0:
+            if not 0 < new <= job.known_tokens - job.computed_tokens:
+                self._check_chunk(job, new)
                 break
             before = job.computed_tokens
             need = kv.growth(job.request, before, before + new)
@@ -205,7 +206,9 @@ class IterationPolicy(Policy):
         hit = kv.lookup(job) if kv.shares else NO_HIT
         cached = job.computed_tokens = hit.tokens
         new = self.chunk(job, draft)
-        if new <= 0 or not self.fits(job, hit, new):
+        if not 0 < new <= job.known_tokens - cached:
+            self._check_chunk(job, new)
+        if new == 0 or not self.fits(job, hit, new):
             job.computed_tokens = 0
             draft.head_may_grow |= hit.may_grow
             return False
@@ -218,6 +221,13 @@ class IterationPolicy(Policy):
         if not draft.feed(job, new):
             self.prefilling[job] = None
         return True
+
+    def _check_chunk(self, job: Job, new: int) -> None:
+        if new:
+            name, rest = type(self).__name__, job.rest_tokens
+            raise RunError(
+                f"{name}.chunk gives {new} tokens to '{job.request.request_id}': must be 0 to {rest}, its rest"
+            )
 
     def fits(self, job: Job, hit: Hit, new: int) -> bool:
         """Return whether the blocks are there for a newcomer's first `new` tokens beside what is cached."""

@@ -61,7 +61,7 @@ class LlamaCpp(IterationPolicy):
 
     def chunk(self, job: Job, draft: Draft) -> int:
         """Return the rest of the prompt, as far as the batch has room."""
-        return min(job.rest_tokens, draft.budget)
+        return max(0, min(job.rest_tokens, draft.budget))
 
     def _fill_slots(self, draft: Draft) -> None:
         """Seat the queue's head while a slot is idle; its blocks are taken as its prompt is read.

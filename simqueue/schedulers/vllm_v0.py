@@ -63,7 +63,7 @@ class VllmV0(IterationPolicy):
     def chunk(self, job: Job, draft: Draft) -> int:
         """Return what is left of the budget if chunking is on, else the whole rest or nothing."""
         if self.settings.enable_chunked_prefill:
-            return min(job.rest_tokens, draft.budget)
+            return max(0, min(job.rest_tokens, draft.budget))
         fits = self._fits_padded if self.settings.padded_prompts else self._fits_budget
         return job.rest_tokens if fits(job, draft) else 0
 

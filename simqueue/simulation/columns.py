@@ -70,14 +70,14 @@ class Columns:
                 column.frombytes(values.tobytes())
             else:
                 column.extend(values)
-        self._spill(STREAMED_ROWS)
+        self._spill()
 
     def arrays(self) -> Table:
         """Return the finished table as arrays: float64, int64, or object. They share memory with the table."""
         self._settle()
         if self._sink is None:
             return KeptTable(self._arrays())
-        self._spill(0)
+        self._spill(all_rows=True)
         return self._sink.finish()
 
     def _settle(self) -> None:
@@ -86,15 +86,19 @@ class Columns:
             for column, values in zip(self._columns.values(), zip(*self._rows, strict=True), strict=True):
                 column.extend(values)
             self._rows.clear()
-            self._spill(STREAMED_ROWS)
+            self._spill()
 
-    def _spill(self, least_rows: int) -> None:
-        if self._sink is not None and len(self) >= least_rows:
-            self._sink.write(self._arrays())
-            self._columns = {
-                name: [] if isinstance(column, list) else array(column.typecode)
-                for name, column in self._columns.items()
-            }
+    def _spill(self, *, all_rows: bool = False) -> None:
+        """Hand rows on, always so many at a time: how files are divided does not depend on how rows came."""
+        if self._sink is None:
+            return
+        rows = len(self) if all_rows else len(self) // STREAMED_ROWS * STREAMED_ROWS
+        for first in range(0, rows, STREAMED_ROWS):
+            part = slice(first, min(first + STREAMED_ROWS, rows))
+            self._sink.write({name: _as_array(column[part]) for name, column in self._columns.items()})
+        if rows:
+            for column in self._columns.values():
+                del column[:rows]
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {name: _as_array(column) for name, column in self._columns.items()}

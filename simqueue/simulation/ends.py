@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import simpy
 
-from simqueue.errors import InputError
+from simqueue.errors import InputError, RunError
 from simqueue.schedulers.base import Plan
 from simqueue.simulation import clock
 from simqueue.simulation.flight import Flight
@@ -42,11 +42,13 @@ class StepEnds:
 
     def of_single(self, plan: Plan, now_s: float) -> list[float]:
         """Return when `plan` ends, if it starts now and is a plain single step; else an empty list."""
+        if plan.repeat < 1:
+            raise RunError(f"a plan at {now_s:g} s has repeat = {plan.repeat}: must be at least 1")
         if not self._plain or plan.preempted or (plan.repeat > 1 and self._fast):
             return []
         ends_s = self._step_time.ends(now_s, plan.batch, 1)
-        if ends_s[0] <= now_s:
-            raise _too_short(now_s)
+        if not now_s < ends_s[0] < NEVER_S:
+            raise _impossible(now_s, ends_s[0])
         return ends_s
 
     def go_on(self, flight: Flight) -> None:
@@ -79,13 +81,15 @@ class StepEnds:
             ends_s = self._step_time.ends(start_s, batch, n)
         else:
             ends_s = _on_ticks(start_s, self._step_time.durations(batch, n), self._ticks_per_s)
-        if ends_s[0] <= start_s:
-            raise _too_short(start_s)
+        if not start_s < ends_s[0] <= ends_s[-1] < NEVER_S:
+            raise _impossible(start_s, ends_s[0])
         return ends_s
 
 
-def _too_short(now_s: float) -> InputError:
-    return InputError(f"step_time: a step is too short to move the clock at {now_s:g} s")
+def _impossible(now_s: float, end_s: float) -> InputError:
+    if end_s <= now_s:
+        return InputError(f"step_time: a step is too short to move the clock at {now_s:g} s")
+    return InputError(f"step_time: a step that starts at {now_s:g} s takes {end_s - now_s:g} s: must be a finite time")
 
 
 def _on_ticks(start_s: float, durations_s: Sequence[float], ticks_per_s: int) -> list[float]:

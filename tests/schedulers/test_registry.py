@@ -1,0 +1,113 @@
+"""What is said of a policy of one's own that cannot work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simqueue.errors import InputError, RunError
+from simqueue.schedulers import SCHEDULERS, Chunked, IterationPolicy, Plan, Policy, scheduler
+from simqueue.steptime import Batch, StepTime
+
+from .playing import make_policy, simulate
+
+
+class NoChunk(IterationPolicy):
+    """Leaves out how much a request gets."""
+
+
+class NoCommit(Policy):
+    """Leaves out everything."""
+
+
+class FixedBudget(Chunked):
+    """Has as an attribute of the class what is the object's."""
+
+    step_tokens = 40
+
+
+class Property(Chunked):
+    """The same, as a property."""
+
+    @property
+    def depth(self) -> int:  # type: ignore[override] # the mistake
+        """Two steps in flight, it says."""
+        return 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (NoChunk, "policy NoChunk: must define chunk"),
+        (NoCommit, "policy NoCommit: must define waiting_count, free_seats, .*, commit, state, members, check"),
+        (FixedBudget, "policy FixedBudget: set step_tokens in __init__, not in the class"),
+        (Property, "policy Property: set depth in __init__, not in the class"),
+    ],
+)
+def test_a_class_that_could_not_work_is_refused_when_it_is_registered(policy: type[Policy], said: str) -> None:
+    """The line says what is missing, or what would be passed over."""
+    with pytest.raises(InputError, match=said):
+        scheduler("of-my-own")(policy)
+    assert "of-my-own" not in SCHEDULERS
+
+
+class Greedy(Chunked):
+    """Gives a request one token more than it has left, or takes some away."""
+
+    more = 1
+
+    def chunk(self, job: Any, draft: Any) -> int:
+        """Be wrong by `more`."""
+        return job.rest_tokens + self.more
+
+
+class Miserly(Greedy):
+    """The other way round."""
+
+    more = -9
+
+
+@pytest.mark.parametrize(("policy", "given"), [(Greedy, 9), (Miserly, -1)])
+def test_a_chunk_must_be_part_of_the_prompt(policy: type[Chunked], given: int) -> None:
+    """Too many tokens would be counted twice, fewer than none are nothing: the run fails and names the rule."""
+    said = rf"{policy.__name__}.chunk gives {given} tokens to 'a': must be 0 to 8, its rest"
+    with pytest.raises(RunError, match=said):
+        simulate(make_policy(policy), [(0.0, 8, 2)])
+
+
+class Never(Chunked):
+    """Plans steps that run no times."""
+
+    def plan(self, now_s: float) -> Plan | None:
+        """Plan, and spoil it."""
+        plan = super().plan(now_s)
+        if plan is not None:
+            plan.repeat = 0
+        return plan
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_plan_runs_at_least_once(fast: bool) -> None:
+    """Folded and step by step the same is said."""
+    with pytest.raises(RunError, match="a plan at 0 s has repeat = 0: must be at least 1"):
+        simulate(make_policy(Never), [(0.0, 8, 2)], fast=fast)
+
+
+class Odd(StepTime):
+    """A step time that is no number after the first step."""
+
+    def __init__(self, later_s: float) -> None:
+        self.later_s = later_s
+
+    def seconds(self, batch: Batch) -> float:
+        """Return a second for a prompt, and then something else."""
+        return 1.0 if batch.prefill else self.later_s
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("later_s", [float("nan"), float("inf")])
+def test_steps_take_a_finite_time(later_s: float, fast: bool) -> None:
+    """Not a number and infinity are refused like a step without length."""
+    with pytest.raises(InputError, match=rf"a step that starts at 1 s takes {later_s:g} s: must be a finite time"):
+        simulate(make_policy("chunked"), [(0.0, 8, 3)], step_time=Odd(later_s), fast=fast)
