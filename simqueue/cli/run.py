@@ -59,8 +59,7 @@ def run(
             "--stream",
             metavar="DIR",
             help="Write requests, steps and gaps of each policy to DIR/SCENARIO/POLICY/*.parquet while running, so "
-            "that memory does not grow with steps and tokens (a request takes some 300 bytes while its workload is "
-            "played); other files are written with --out only. For one replication.",
+            "that memory hardly grows with the run; other files are written with --out only. For one replication.",
         ),
     ] = None,
     replications: Replications = None,

@@ -79,7 +79,7 @@ def replicate(
     for name in scenario.policies:
         with scenario.telling_where(name):
             parts[name] = build(effective(scenario, name), refuse_oversized=refuse)
-    traffic = scenario.traffic(number)
+    traffic = scenario.traffic(number, kept=stream_to is None)
     runs = []
     for name, part in parts.items():
         on_end = _reporter(progress, name, traffic.expected_requests)

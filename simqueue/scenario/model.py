@@ -215,15 +215,18 @@ class Scenario(Settings):
                 return key
         return key if key[0] in type(self).model_fields else (*own, *key)
 
-    def traffic(self, replication: int = 0) -> Traffic:
-        """Return the requests of one replication: those of the workload, or of all workloads together."""
+    def traffic(self, replication: int = 0, *, kept: bool = True) -> Traffic:
+        """Return the requests of one replication: those of the workload, or of all workloads together.
+
+        Those of one workload are made while they are gone through, where they can be, if they are not to be `kept`.
+        """
         if self.workloads is not None:
             with self.telling_where(), inside("workloads"):
                 return generate_all(self.workloads, seed=self.seed, replication=replication, base_dir=self.base_dir)
         if self.workload is None:
             raise InputError("workload: this key is missing")
         with self.telling_where(), inside("workload"):
-            return generate(self.workload, seed=self.seed, replication=replication, base_dir=self.base_dir)
+            return generate(self.workload, seed=self.seed, replication=replication, base_dir=self.base_dir, kept=kept)
 
     def check_traffic(self) -> None:
         """Raise what `traffic` would raise, without making requests where that is not needed to tell."""

@@ -9,6 +9,7 @@ from heapq import merge
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import inside
 from simqueue.request import Request
@@ -19,16 +20,26 @@ from simqueue.workload.inline import listed_requests
 from simqueue.workload.scripts import sessions, system_pieces, users
 from simqueue.workload.settings import WorkloadSettings
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = ["Traffic", "generate", "generate_all"]
 
 _STREAMS_APART = 2**56
 """Between the token streams of one workload and those of the next: nothing is shared across workloads."""
 
+_AT_ONCE = 4096
 _by_arrival = attrgetter("arrival_s")
 
 
 def generate(
-    settings: WorkloadSettings, *, seed: int, replication: int = 0, base_dir: Path, name: str | None = None
+    settings: WorkloadSettings,
+    *,
+    seed: int,
+    replication: int = 0,
+    base_dir: Path,
+    name: str | None = None,
+    kept: bool = True,
 ) -> Traffic:
     """Return the traffic of one replication of one workload.
 
@@ -45,6 +56,9 @@ def generate(
         The folder that relative paths in the settings start from.
     name : str, optional
         The workload's name where there are several: its requests' class, and before its ids and random streams.
+    kept : bool
+        Whether requests with random arrivals are made as a list; else, where they are independent of each other, while
+        they are gone through.
 
     Raises
     ------
@@ -53,7 +67,7 @@ def generate(
     """
     draws = Draws.of(seed, replication, name)
     dresser = Dresser(settings, draws, name)
-    requests, notes, dropped = _open(settings, draws, base_dir)
+    requests, notes, dropped = _open(settings, draws, base_dir, kept=kept)
     crowds: tuple[Crowd, ...] = ()
     if settings.users is not None:
         crowds = (users(settings, draws, base_dir, dresser),)
@@ -86,7 +100,9 @@ def generate_all(
     )
 
 
-def _open(settings: WorkloadSettings, draws: Draws, base_dir: Path) -> tuple[RequestStream, tuple[str, ...], int]:
+def _open(
+    settings: WorkloadSettings, draws: Draws, base_dir: Path, *, kept: bool
+) -> tuple[RequestStream, tuple[str, ...], int]:
     """Return the requests with fixed times, what there is to say about them, and how many rows were dropped."""
     if settings.requests is not None:
         return listed_requests(settings.requests), (), 0
@@ -102,11 +118,11 @@ def _open(settings: WorkloadSettings, draws: Draws, base_dir: Path) -> tuple[Req
         played = replay(settings.trace, base_dir, luck, settings.num_requests)
         return played.requests, played.notes, played.dropped_rows
     if settings.arrivals is not None:
-        return _synthetic(settings, draws, base_dir), (), 0
+        return _synthetic(settings, draws, base_dir, kept=kept), (), 0
     return [], (), 0
 
 
-def _synthetic(settings: WorkloadSettings, draws: Draws, base_dir: Path) -> list[Request]:
+def _synthetic(settings: WorkloadSettings, draws: Draws, base_dir: Path, *, kept: bool) -> RequestStream:
     """Return requests with random arrivals and lengths; ids count them from 0."""
     if settings.arrivals is None:
         return []
@@ -117,8 +133,10 @@ def _synthetic(settings: WorkloadSettings, draws: Draws, base_dir: Path) -> list
     n = len(arrival_s)
     lengths = Lengths.of(settings, base_dir)
     prompts, outputs = lengths.sample(draws.rng("prompt_tokens"), draws.rng("output_tokens"), n)
-    columns = zip(arrival_s.tolist(), prompts.tolist(), outputs.tolist(), strict=True)
-    requests = [Request(str(i), at_s, prompt, output) for i, (at_s, prompt, output) in enumerate(columns)]
+    drawn = _Drawn(arrival_s, prompts, outputs)
+    if not kept and settings.system_prompt is None and not settings.prompt_output_correlation:
+        return drawn
+    requests = list(drawn)
     if settings.system_prompt is None:
         return requests
     pieces = system_pieces(settings, draws, n)
@@ -126,6 +144,23 @@ def _synthetic(settings: WorkloadSettings, draws: Draws, base_dir: Path) -> list
         _behind(request, piece, FIRST_STREAM + i)
         for i, (request, piece) in enumerate(zip(requests, pieces, strict=True))
     ]
+
+
+class _Drawn:
+    """Requests that are made from their columns while they are gone through."""
+
+    def __init__(self, *columns: NDArray[Any]) -> None:
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __iter__(self) -> Iterator[Request]:
+        for first in range(0, len(self), _AT_ONCE):
+            part = slice(first, first + _AT_ONCE)
+            rows = zip(*(column[part].tolist() for column in self._columns), strict=True)
+            for index, (at_s, prompt, output) in enumerate(rows, first):
+                yield Request(str(index), at_s, prompt, output)
 
 
 def _behind(request: Request, piece: tuple[int, int, int] | None, own_stream: int) -> Request:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,9 +63,25 @@ def test_rows_leave_memory_while_running(tmp_path: Path, monkeypatch: pytest.Mon
     np.testing.assert_array_equal(table.arrays()["number"], np.arange(5 * columns.ROWS_AT_ONCE + 7))
 
 
-def test_a_streamed_scenario_has_the_same_summary(tmp_path: Path) -> None:
-    """Each policy's tables go to a folder of its name, and the result says the same as one that keeps them."""
-    kept, streamed = run(SCENARIO), run(SCENARIO, stream_to=tmp_path)
+RANDOM = SCENARIO | {
+    "workload": {
+        "num_requests": 9000,
+        "arrivals": {"process": "poisson", "rate_rps": 40},
+        "prompt_tokens": {"distribution": "uniform", "low": 1, "high": 30},
+        "output_tokens": {"distribution": "geometric", "mean": 4},
+        "classes": {"a": {"weight": 7}, "b": {"weight": 3, "priority": 1}},
+        "timeout_s": 2.0,
+    }
+}
+
+
+@pytest.mark.parametrize("scenario", [SCENARIO, RANDOM])
+def test_a_streamed_scenario_has_the_same_summary(scenario: dict[str, Any], tmp_path: Path) -> None:
+    """Each policy's tables go to a folder of its name, and the result says the same as one that keeps them.
+
+    Its random requests are made while they are played, and not kept.
+    """
+    kept, streamed = run(scenario), run(scenario, stream_to=tmp_path)
     assert streamed.to_json() == kept.to_json()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
 
