@@ -100,13 +100,14 @@ def _figure(found: dict[str, Any], path: Path) -> None:
     for way, colour in colours.items():
         axes.barh([0], [0], color=colour, label=way)
     for place, row in zip(places, rows, strict=True):
-        axes.text(row["requests_per_s"], place, f" {row['requests_per_s']:,.0f}", va="center", fontsize=8)
+        beside = max(row["requests_per_s"], row["floor_per_s"] / 50)
+        axes.text(beside, place, f"  {row['requests_per_s']:,.0f}", va="center", fontsize=8)
     axes.set_yticks(places, [row["cell"] for row in rows], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel("simulated requests per processor second")
     axes.set_title("Simulation phase, all tables recorded", loc="left")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.margins(x=0.12)
+    axes.margins(x=0.12, y=0.01)
     axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4)
     figure.savefig(path, dpi=150)
     plt.close(figure)
