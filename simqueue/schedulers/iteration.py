@@ -181,9 +181,8 @@ class IterationPolicy(Policy):
         for job in list(prefilling):
             if job not in prefilling:
                 continue
-            new = self.chunk(job, draft)
-            if not 0 < new <= job.known_tokens - job.computed_tokens:
-                self._check_chunk(job, new)
+            new = self._piece(job, draft)
+            if not new:
                 break
             before = job.computed_tokens
             need = kv.growth(job.request, before, before + new)
@@ -205,10 +204,8 @@ class IterationPolicy(Policy):
         kv = self.kv
         hit = kv.lookup(job) if kv.shares else NO_HIT
         cached = job.computed_tokens = hit.tokens
-        new = self.chunk(job, draft)
-        if not 0 < new <= job.known_tokens - cached:
-            self._check_chunk(job, new)
-        if new == 0 or not self.fits(job, hit, new):
+        new = self._piece(job, draft)
+        if not new or not self.fits(job, hit, new):
             job.computed_tokens = 0
             draft.head_may_grow |= hit.may_grow
             return False
@@ -222,12 +219,14 @@ class IterationPolicy(Policy):
             self.prefilling[job] = None
         return True
 
-    def _check_chunk(self, job: Job, new: int) -> None:
-        if new:
-            name, rest = type(self).__name__, job.rest_tokens
-            raise RunError(
-                f"{name}.chunk gives {new} tokens to '{job.request.request_id}': must be 0 to {rest}, its rest"
-            )
+    def _piece(self, job: Job, draft: Draft) -> int:
+        """Return what `chunk` says, having seen that it is part of what is left to compute."""
+        new = self.chunk(job, draft)
+        rest = job.known_tokens - job.computed_tokens
+        if not 0 <= new <= rest:
+            name, request_id = type(self).__name__, job.request.request_id
+            raise RunError(f"{name}.chunk gives {new} tokens to '{request_id}': must be 0 to {rest}, its rest")
+        return new
 
     def fits(self, job: Job, hit: Hit, new: int) -> bool:
         """Return whether the blocks are there for a newcomer's first `new` tokens beside what is cached."""

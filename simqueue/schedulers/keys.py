@@ -11,6 +11,17 @@ from simqueue.schedulers.waiting import Order
 from simqueue.settings import Settings
 
 
+def _check_budget(tokens: int, seqs: int) -> None:
+    """Refuse a token budget that does not reach for all seats."""
+    if tokens < seqs:
+        raise PydanticCustomError(
+            "budget_below_seats",
+            "max_num_batched_tokens = {tokens}: must be at least max_num_seqs = {seqs}, "
+            "one token for each running request",
+            {"tokens": tokens, "seqs": seqs},
+        )
+
+
 class IterationSettings(Settings):
     """Keys that every iteration-level policy has."""
 
@@ -32,13 +43,7 @@ class BudgetSettings(IterationSettings):
 
     @model_validator(mode="after")
     def _every_seat_has_a_token(self) -> BudgetSettings:
-        if self.max_num_batched_tokens < self.max_num_seqs:
-            raise PydanticCustomError(
-                "budget_below_seats",
-                "max_num_batched_tokens = {tokens}: must be at least max_num_seqs = {seqs}, "
-                "one token for each running request",
-                {"tokens": self.max_num_batched_tokens, "seqs": self.max_num_seqs},
-            )
+        _check_budget(self.max_num_batched_tokens, self.max_num_seqs)
         return self
 
 
@@ -141,10 +146,5 @@ class VllmV1Settings(Settings):
 
     @model_validator(mode="after")
     def _every_seat_has_a_token(self) -> VllmV1Settings:
-        if self.max_num_batched_tokens < self.max_num_seqs:
-            raise PydanticCustomError(
-                "budget_below_seats",
-                "max_num_batched_tokens = {tokens}: must be at least max_num_seqs = {seqs}",
-                {"tokens": self.max_num_batched_tokens, "seqs": self.max_num_seqs},
-            )
+        _check_budget(self.max_num_batched_tokens, self.max_num_seqs)
         return self

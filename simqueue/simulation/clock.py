@@ -36,24 +36,12 @@ class Order(IntEnum):
     PLAN = 5
 
 
-def shared(env: simpy.Environment) -> bool:
-    """Return whether anything else is still to happen at this very instant.
-
-    What would pass without effect, since nobody waits for it, is taken out: the end of a process, a moved event.
-    """
-    queue: list[Any] = env._queue
-    now_s = env._now
-    while queue and queue[0][0] <= now_s:
-        event = queue[0][3]
-        if event.callbacks or not event._ok:
-            return True
-        heappop(queue)
-        event.callbacks = None
-    return False
-
-
 def next_s(env: simpy.Environment) -> float:
-    """Return when the next thing happens that somebody waits for; infinity if nothing does."""
+    """Return when the next thing happens that somebody waits for; infinity if nothing does.
+
+    What would pass without effect is taken out on the way: the end of a process, a moved event. Whoever makes an event
+    must therefore wait for it before time goes on.
+    """
     queue: list[Any] = env._queue
     while queue:
         time_s, _, _, event = queue[0]
@@ -64,18 +52,18 @@ def next_s(env: simpy.Environment) -> float:
     return inf
 
 
+def shared(env: simpy.Environment) -> bool:
+    """Return whether anything else is still to happen at this very instant."""
+    return next_s(env) <= env._now
+
+
 def leap(env: simpy.Environment, time_s: float) -> bool:
     """Let it be `time_s` at once, if nothing happens before or then; return whether nothing does.
 
     The same as to wait for an event at `time_s`, which would be the next one, without the way through the heap.
     """
-    queue: list[Any] = env._queue
-    while queue and queue[0][0] <= time_s:
-        event = queue[0][3]
-        if event.callbacks or not event._ok:
-            return False
-        heappop(queue)
-        event.callbacks = None
+    if next_s(env) <= time_s:
+        return False
     env._now = time_s
     return True
 

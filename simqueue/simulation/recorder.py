@@ -49,12 +49,9 @@ class Recorder:
 
     def arrived(self, job: Job, now_s: float) -> None:
         """Log that `job` has come in and is served or waits."""
-        inside = self.inside
-        self.inside_area_s += len(inside) * (now_s - self._changed_s)
-        self._changed_s = now_s
-        inside[job] = None
-        if len(inside) > self.max_concurrent:
-            self.max_concurrent = len(inside)
+        self._inside_changes(now_s)
+        self.inside[job] = None
+        self.max_concurrent = max(self.max_concurrent, len(self.inside))
 
     def rejected(self, job: Job, now_s: float, reason: str) -> None:
         """Log that `job` was turned away at the door."""
@@ -62,8 +59,7 @@ class Recorder:
 
     def finished(self, job: Job, now_s: float) -> None:
         """Log that `job` leaves with its whole answer; tokens not delivered before are delivered now."""
-        if job.joined_tick is not None:
-            self.tokens.left(job)
+        self.tokens.left(job)
         if job.tokens_emitted < job.output_tokens:
             self.tokens.burst(job, job.output_tokens - job.tokens_emitted, now_s)
         self._leave(job, now_s, Status.FINISHED)
@@ -153,11 +149,13 @@ class Recorder:
             prefix=_prefix_statistics(kv),
         )
 
-    def _leave(self, job: Job, now_s: float, status: Status) -> None:
-        inside = self.inside
-        self.inside_area_s += len(inside) * (now_s - self._changed_s)
+    def _inside_changes(self, now_s: float) -> None:
+        self.inside_area_s += len(self.inside) * (now_s - self._changed_s)
         self._changed_s = now_s
-        del inside[job]
+
+    def _leave(self, job: Job, now_s: float, status: Status) -> None:
+        self._inside_changes(now_s)
+        del self.inside[job]
         self._end(job, status, now_s)
 
     def _end(self, job: Job, status: Status, now_s: float, reason: str | None = None, replica: int = 0) -> None:

@@ -93,3 +93,60 @@ def test_the_past_is_refused() -> None:
     env = simpy.Environment(initial_time=3.0)
     with pytest.raises(ValueError, match=r"an event at 2\.5 s lies before now, 3\.0 s"):
         clock.at(env, 2.5, Order.PLAN)
+
+
+def waited_for(env: simpy.Environment, time_s: float, happened: list[float]) -> None:
+    """Let something happen at a time, that somebody waits for."""
+    clock.at(env, time_s, Order.ARRIVAL).callbacks.append(lambda _: happened.append(env.now))  # type: ignore[union-attr] # pending events have callbacks
+
+
+@pytest.mark.parametrize(("to_s", "possible"), [(2.5, True), (3.0, False), (4.0, False)])
+def test_a_leap_passes_nothing_that_somebody_waits_for(to_s: float, possible: bool) -> None:
+    """Up to the next event time moves at once; at its instant or beyond it stays, and the event happens as ever."""
+    env, happened = simpy.Environment(), []  # type: tuple[simpy.Environment, list[float]]
+    waited_for(env, 3.0, happened)
+    assert clock.leap(env, to_s) is possible
+    assert env.now == (to_s if possible else 0.0)
+    env.run()
+    assert happened == [3.0]
+
+
+def test_what_nobody_waits_for_is_no_reason_to_stop() -> None:
+    """A moved event leaves nothing behind that counts as happening: not next, not at this instant, not under way."""
+    env, happened = simpy.Environment(), []  # type: tuple[simpy.Environment, list[float]]
+    waited_for(env, 9.0, happened)
+    clock.at(env, 0.0, Order.STEP_END)
+    clock.at(env, 2.0, Order.STEP_END)
+    assert not clock.shared(env)
+    assert clock.next_s(env) == 9.0
+    assert clock.leap(env, 8.0)
+    assert not clock.leap(env, 9.0)
+    env.run()
+    assert (happened, clock.next_s(env)) == ([9.0], float("inf"))
+
+
+def test_a_begun_process_runs_at_once_and_those_who_wait_go_on_at_once() -> None:
+    """Begin and happen work within the moment, without events of their own, and leave the active process active."""
+    env = simpy.Environment()
+    told: list[Any] = []
+    answer = Event(env)
+
+    def asks(name: str) -> Generator[Event, Any, str]:
+        told.append((name, "asks", env.now))
+        told.append((name, (yield answer), env.now))
+        return name
+
+    def serves() -> Generator[Event, Any, None]:
+        yield clock.at(env, 5.0, Order.STEP_END)
+        process = env.active_process
+        begun = [clock.begin(env, asks(name)) for name in ("first", "second")]
+        told.append("begun")
+        clock.happen(answer, 42)
+        told.append("done")
+        assert env.active_process is process
+        assert [one.value for one in begun] == ["first", "second"]
+
+    env.process(serves())
+    env.run()
+    asked = [("first", "asks", 5.0), ("second", "asks", 5.0)]
+    assert told == [*asked, "begun", ("first", 42, 5.0), ("second", 42, 5.0), "done"]

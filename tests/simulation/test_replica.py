@@ -12,9 +12,15 @@ from simqueue.request import Request
 from simqueue.schedulers import Chunked
 from simqueue.schedulers.base import Plan
 from simqueue.simulation import RunOptions, Simulation
-from simqueue.steptime import ConstantStepTime
+from simqueue.steptime import Batch, ConstantStepTime, StepTime
 
 from ..schedulers.playing import ONE_SECOND, make_policy, play, requests_of, rows, seen, simulate
+
+
+def requests_named(asked: list[tuple[float, int, int]]) -> list[Request]:
+    """Return requests named by number."""
+    return [Request(str(number), *one) for number, one in enumerate(asked)]
+
 
 SCHEDULED = ("first_scheduled_s", "first_token_s", "finish_s")
 
@@ -185,6 +191,28 @@ def test_whoever_can_run_is_served_beside_a_circle(arrival_s: float) -> None:
     asked = [(0.0, 4, 1), (0.0, 4, 1), (arrival_s, 1, 1)]
     recording = play("chunked", keys, asked, blocks=2, block_size=1, reject=False)
     assert seen(recording, "status") == {"a": "unfinished", "b": "unfinished", "c": "finished"}
+
+
+class Counted(StepTime):
+    """Steps of one second that are counted."""
+
+    def __init__(self) -> None:
+        self.priced = 0
+
+    def seconds(self, batch: Batch) -> float:
+        """Count, and return a second."""
+        self.priced += 1
+        return 1.0
+
+
+def test_a_fold_is_priced_as_far_as_the_next_arrival() -> None:
+    """An answer of 10,000 tokens that twenty arrivals cut is not priced to its end twenty times."""
+    counted = Counted()
+    asked = [(0.0, 1, 10_000), *((float(at), 1, 1) for at in range(100, 2100, 100))]
+    recording = simulate(make_policy("chunked"), requests_named(asked), step_time=counted)
+    assert recording.requests["finish_s"][0] == 10_000.0
+    assert recording.steps["repeat"].sum() == 10_000
+    assert counted.priced < 12_000
 
 
 def test_policy_is_checked_after_every_commit() -> None:
