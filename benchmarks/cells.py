@@ -13,9 +13,9 @@ from simqueue.schedulers.chunked import Chunked
 from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import ChunkedSettings, VllmV1Settings
 from simqueue.schedulers.vllm_v1 import VllmV1
-from simqueue.schedulers.walking import walking
 from simqueue.steptime import LinearStepTime, StepTime
 from simqueue.traffic import RequestStream
+from tests.fastpath.walking import walking
 
 Way = Literal["fast", "stepped", "walk"]
 Traffic = Callable[[float], RequestStream]

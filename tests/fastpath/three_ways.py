@@ -15,9 +15,10 @@ from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import VllmV0Settings, VllmV1Settings
 from simqueue.schedulers.vllm_v0 import VllmV0
 from simqueue.schedulers.vllm_v1 import VllmV1
-from simqueue.schedulers.walking import walking
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime import StepTime
+
+from .walking import walking
 
 Way = Literal["fast", "stepped", "walked"]
 WAYS: tuple[Way, ...] = ("fast", "stepped", "walked")
