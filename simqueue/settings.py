@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
-
-def nearest(name: str, valid: list[str]) -> str | None:
-    """Return the valid name closest to `name`, or None where nothing is close."""
-    close = difflib.get_close_matches(name, valid, n=1, cutoff=0.5)
-    return close[0] if close else None
+from simqueue.names import unknown
 
 
 class Settings(BaseModel):
@@ -39,11 +34,9 @@ class Settings(BaseModel):
         valid = [f.alias or n for n, f in cls.model_fields.items()]
         for key in data:
             if key not in valid:
-                guess = nearest(str(key), valid)
-                hint = f"did you mean '{guess}'? " if guess else ""
                 raise PydanticCustomError(
                     "unknown_key",
-                    "unknown key '{key}': {hint}allowed here: {allowed}",
-                    {"key": str(key), "hint": hint, "allowed": ", ".join(sorted(valid))},
+                    "{text}",
+                    {"text": unknown("key", key, sorted(valid)), "key": str(key), "allowed": ", ".join(sorted(valid))},
                 )
         return data

@@ -11,7 +11,7 @@ from pathlib import Path
 from simqueue.calibration.case import StepCase
 from simqueue.errors import InputError
 from simqueue.hardware import Gpu, Model
-from simqueue.settings import nearest
+from simqueue.names import unknown
 from simqueue.steptime import Batch, RooflineStepTime
 
 NEEDED = ("ms",)
@@ -90,9 +90,7 @@ def read_rows(file: Path, known: Sequence[str], needed: Sequence[str]) -> Iterat
     columns = reader.fieldnames or ()
     for column in columns:
         if column not in known:
-            guess = nearest(column, list(known))
-            hint = f"did you mean '{guess}'? " if guess else ""
-            raise InputError(f"{file}: unknown column '{column}'; {hint}known: {', '.join(known)}")
+            raise InputError(f"{file}: {unknown('column', column, known)}")
     missing = [column for column in needed if column not in columns]
     if missing:
         raise InputError(f"{file}: missing column {', '.join(missing)}; known: {', '.join(known)}")

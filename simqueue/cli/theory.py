@@ -8,6 +8,7 @@ import typer
 
 from simqueue.cli.common import Debug, console
 from simqueue.errors import InputError
+from simqueue.names import unknown
 
 
 def theory(
@@ -25,11 +26,7 @@ def theory(
         _print_pairs([(known, first_line(formula)) for known, formula in FORMULAS.items()])
         return
     if name not in FORMULAS:
-        from simqueue.settings import nearest
-
-        guess = nearest(name, list(FORMULAS))
-        hint = f"did you mean '{guess}'? " if guess else ""
-        raise InputError(f"theory: there is no formula '{name}'; {hint}`simqueue theory` lists them")
+        raise InputError(f"theory: {unknown('formula', name, FORMULAS)}")
     if not values:
         typer.echo(first_line(FORMULAS[name]))
         _print_pairs(list(parameters(FORMULAS[name]).items()))

@@ -8,6 +8,7 @@ import typer
 
 from simqueue.cli.common import Debug, Seed, Set, Workers, console, replicated
 from simqueue.errors import InputError, RunError
+from simqueue.names import unknown
 
 if TYPE_CHECKING:
     from simqueue.experiment.verification import Verified
@@ -57,7 +58,6 @@ def _scenarios(
     scenario: str | None, overrides: list[str], seed: int | None, cases: list[str] | None, replications: int
 ) -> list[Scenario]:
     from simqueue.experiment.verification import CASES, case_scenario
-    from simqueue.settings import nearest
 
     if scenario is not None:
         from simqueue.scenario import load
@@ -70,9 +70,7 @@ def _scenarios(
         raise InputError("--set goes with a scenario; the built-in cases are fixed")
     for name in cases or ():
         if name not in CASES:
-            guess = nearest(name, list(CASES))
-            hint = f"did you mean '{guess}'? " if guess else ""
-            raise InputError(f"--case {name}: {hint}known: {', '.join(CASES)}")
+            raise InputError(f"--case: {unknown('case', name, CASES)}")
     return [case_scenario(name, seed=1 if seed is None else seed, replications=replications) for name in cases or CASES]
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from simqueue.errors import InputError
+from simqueue.names import unknown
 from simqueue.results.result import Result
 from simqueue.results.summary import ALL_CLASSES
 from simqueue.scenario.model import PRECISION_METRICS
-from simqueue.settings import nearest
 from simqueue.statistics.comparison import Comparison, adjusted, paired
 
 DEFAULT_METRICS = ("mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "mean_e2el_ms", "request_throughput")
@@ -93,9 +93,9 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
         For an unknown policy or metric.
     """
     base = result.policies[0] if baseline is None else baseline
-    _check("--baseline", base, list(result.policies))
+    _check("--baseline", "policy", base, list(result.policies))
     for metric in metrics:
-        _check("--metric", metric, list(PRECISION_METRICS))
+        _check("--metric", "metric", metric, list(PRECISION_METRICS))
     keys = [(metric, policy) for metric in metrics for policy in result.policies if policy != base]
     found, missing = {}, {}
     for key in keys:
@@ -139,8 +139,6 @@ def _why_not(
     return f"{overloaded[0]} is overloaded: no steady state" if overloaded else "undefined in some replication"
 
 
-def _check(flag: str, name: str, known: list[str]) -> None:
+def _check(flag: str, kind: str, name: str, known: list[str]) -> None:
     if name not in known:
-        guess = nearest(name, known)
-        hint = f"did you mean '{guess}'? " if guess else ""
-        raise InputError(f"{flag} {name}: {hint}known: {', '.join(known)}")
+        raise InputError(f"{flag}: {unknown(kind, name, known)}")

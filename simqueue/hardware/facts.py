@@ -12,7 +12,8 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, ValidationError
 
 from simqueue.errors import InputError
-from simqueue.settings import Settings, nearest
+from simqueue.names import unknown
+from simqueue.settings import Settings
 
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
@@ -71,7 +72,7 @@ def read_facts(folder: Traversable, name: str, kind: str) -> Facts:
     """
     known = names_in(folder)
     if name not in known:
-        raise InputError(unknown_name(kind, name, known))
+        raise InputError(unknown(kind, name, known))
     return facts_in(read_yaml(folder / f"{name}.yaml"), name, kind)
 
 
@@ -90,13 +91,6 @@ def facts_in(content: Mapping[str, Any], name: str, kind: str) -> Facts:
                 raise InputError(f"{kind} data '{name}': '{key}' must stand once, in a group with a source")
             values[key], sources[key] = value, group["source"]
     return Facts(content["description"], values, sources)
-
-
-def unknown_name(kind: str, name: str, known: list[str]) -> str:
-    """Return the line that says a name is unknown, with the nearest valid one."""
-    guess = nearest(name, known)
-    hint = f"did you mean '{guess}'? " if guess else ""
-    return f"{kind}: unknown name '{name}'; {hint}known: {', '.join(known)}"
 
 
 def read_yaml(file: Traversable | Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from simqueue.errors import InputError
 from simqueue.hardware.facts import validated
 from simqueue.hardware.model_settings import ModelSettings
-from simqueue.settings import nearest
+from simqueue.names import unknown
 
 Config = Mapping[str, Any]
 Keys = dict[str, Any]
@@ -81,10 +81,7 @@ def _architecture(config: Config, file: Path) -> str:
     name = given[0] if isinstance(given, list) and given else given
     if name in _READERS:
         return str(name)
-    known = sorted(_READERS)
-    guess = nearest(str(name), known)
-    hint = f"nearest: {guess}; " if guess else ""
-    raise InputError(f"{file}: architecture {name!r} is not known; {hint}known: {', '.join(known)}")
+    raise InputError(f"{file}: {unknown('architecture', name, sorted(_READERS))}")
 
 
 def _text_part(config: Config) -> Config:

@@ -11,10 +11,11 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Tag
 
 from simqueue.errors import InputError
-from simqueue.hardware.facts import names_in, read_facts, read_yaml, unknown_name, validated
+from simqueue.hardware.facts import names_in, read_facts, read_yaml, validated
 from simqueue.hardware.gpu import MIB, Gpu, GpuSettings
 from simqueue.hardware.model import Model
 from simqueue.hardware.model_settings import ModelSettings
+from simqueue.names import unknown
 
 
 def _form(value: Any) -> str:
@@ -62,7 +63,7 @@ def load_gpu(value: str | GpuSettings, base_dir: Path) -> Gpu:
     if value in gpu_names():
         return _packaged_gpu(value)
     if not _looks_like_a_file(value, base_dir, (".yaml", ".yml")):
-        raise InputError(unknown_name("gpu", value, gpu_names()))
+        raise InputError(unknown("gpu", value, gpu_names()))
     file = base_dir / value
     return validated(GpuSettings, {"name": file.stem, **read_yaml(file)}, str(file)).to_gpu()
 
@@ -88,7 +89,7 @@ def load_model(value: str | ModelSettings, base_dir: Path) -> Model:
     if value in model_names():
         return _packaged_model(value)
     if not _looks_like_a_file(value, base_dir, (".json",)):
-        raise InputError(unknown_name("model", value, model_names()))
+        raise InputError(unknown("model", value, model_names()))
     from simqueue.hardware.huggingface import read_config  # noqa: PLC0415  (settings stay light to import)
 
     file = base_dir / value

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args
 
 from simqueue.errors import InputError
 from simqueue.module08.tinylm import TinyLM, load_torch
-from simqueue.settings import nearest
+from simqueue.names import unknown
 
 BenchPolicy = Literal["pad_to_max", "continuous"]
 BENCH_POLICIES: tuple[BenchPolicy, ...] = get_args(BenchPolicy)
@@ -215,9 +215,7 @@ def _timed_step(torch: Any, model: TinyLM, device: str) -> Step:
 
 def _check(policy: str, out_lens: Sequence[int], batch_size: int) -> None:
     if policy not in BENCH_POLICIES:
-        guess = nearest(policy, list(BENCH_POLICIES))
-        hint = f"did you mean '{guess}'? " if guess else ""
-        raise InputError(f"policy = {policy!r}: {hint}allowed: {', '.join(BENCH_POLICIES)}")
+        raise InputError(unknown("policy", policy, BENCH_POLICIES))
     if batch_size < 1:
         raise InputError(f"batch_size = {batch_size}: must be at least 1")
     short = next((length for length in out_lens if length < 1), None)

@@ -14,11 +14,11 @@ from typing import Literal
 
 from simqueue.errors import InputError
 from simqueue.kvcache import PagedKVCache
+from simqueue.names import unknown
 from simqueue.request import Request
 from simqueue.schedulers import Chunked, Continuous, Policy, Static
 from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import ChunkedSettings, ContinuousSettings, StaticSettings
-from simqueue.settings import nearest
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime.linear import LinearStepTime
 
@@ -149,6 +149,4 @@ def _policy(name: PolicyName, blocks: int, max_num_seqs: int, max_num_batched_to
     if name == "chunked":
         cut = ChunkedSettings(max_num_seqs=seats, max_num_batched_tokens=budget, chunk_tokens=int(chunk))
         return Chunked(cut, kv, door)
-    guess = nearest(name, list(POLICIES))
-    hint = f"did you mean '{guess}'? " if guess else ""
-    raise InputError(f"policy = {name!r}: {hint}allowed: {', '.join(POLICIES)}")
+    raise InputError(unknown("policy", name, POLICIES))

@@ -15,8 +15,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentF
 from numpy.typing import NDArray
 
 from simqueue.errors import InputError
+from simqueue.names import unknown
 from simqueue.report.style import LineStyle, figure_style, line_styles, literal
-from simqueue.settings import nearest
 from simqueue.statistics.intervals import student_t
 
 if TYPE_CHECKING:
@@ -106,9 +106,7 @@ def save_figures(result: Shown, folder: Path) -> list[Path]:
 
 def _curves(result: Shown, metric: str) -> list[_Curve]:
     if metric not in METRICS:
-        guess = nearest(metric, list(METRICS))
-        hint = f"did you mean '{guess}'? " if guess else ""
-        raise InputError(f"no figure of '{metric}': {hint}there are {', '.join(METRICS)}")
+        raise InputError(unknown("metric", metric, METRICS))
     table = result.requests
     done = table[(table["status"] == "finished") & (table["arrival_s"] >= result.warmup_s)]
     styles = line_styles(len(result.policies))

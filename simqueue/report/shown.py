@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simqueue.errors import InputError
-from simqueue.settings import nearest
+from simqueue.names import unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,5 @@ def checked_policy(result: Shown, policy: str | None) -> str:
     if policy is None:
         return known[0]
     if policy not in known:
-        guess = nearest(policy, known)
-        hint = f"did you mean '{guess}'? " if guess else ""
-        raise InputError(f"the result has no policy '{policy}': {hint}there are {', '.join(known)}")
+        raise InputError(unknown("policy", policy, known))
     return policy

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.errors import InputError
+from simqueue.names import unknown
 from simqueue.request import Status
 from simqueue.results import metrics
 from simqueue.results.metrics import Floats, Latencies, Mask
 from simqueue.results.pooling import Pairs, pooled_statistics
-from simqueue.settings import nearest
 
 if TYPE_CHECKING:
     from simqueue.simulation.recording import Column, Recording
@@ -178,9 +178,7 @@ def check_slo(slo: Mapping[str, float] | None) -> None:
     """Raise InputError if `slo` names a latency for which there is no SLO."""
     for name in slo or {}:
         if name not in SLO_NAMES:
-            guess = nearest(name, list(SLO_NAMES))
-            hint = f"did you mean '{guess}'? " if guess else ""
-            raise InputError(f"slo: unknown key '{name}': {hint}allowed here: {', '.join(SLO_NAMES)}")
+            raise InputError(f"slo: {unknown('key', name, SLO_NAMES)}")
 
 
 def _span(recording: Recording, inside: Mask) -> _Span | None:

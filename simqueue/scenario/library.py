@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from simqueue.errors import InputError
-from simqueue.settings import nearest
+from simqueue.names import unknown
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -35,10 +35,7 @@ def find(argument: str | Path) -> Path:
     known = packaged_scenarios()
     if str(argument) in known:
         return known[str(argument)]
-    guess = nearest(str(argument), list(known))
-    hint = f"did you mean '{guess}'? " if guess else ""
-    names = f"; {hint}packaged: {', '.join(known)}" if known else ""
-    raise InputError(f"{argument}: there is no such file, and no packaged scenario of that name{names}")
+    raise InputError(f"{argument}: there is no such file; {unknown('packaged scenario', argument, known)}")
 
 
 def headline(file: Path) -> str:

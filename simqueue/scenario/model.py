@@ -13,11 +13,12 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationEr
 from simqueue.errors import InputError, inside
 from simqueue.hardware import DtypeSettings, GpuChoice, ModelChoice
 from simqueue.kvcache.settings import KVCacheSettings
+from simqueue.names import unknown
 from simqueue.scenario.policies import PolicyEntry, PolicySettings
 from simqueue.scenario.problems import complaint, located
 from simqueue.scenario.wording import Problem, is_given
 from simqueue.scenario.yamlfile import Document, KeyPath
-from simqueue.settings import Settings, nearest
+from simqueue.settings import Settings
 from simqueue.steptime import StepTimeSettings
 from simqueue.traffic import Traffic
 from simqueue.workload.checking import check
@@ -328,9 +329,7 @@ class Scenario(Settings):
             text = f"must be at most max_replications, which is {self.precision.max_replications}"
             yield ("precision", "min_replications"), text, self.precision.min_replications
         if self.precision.metric not in PRECISION_METRICS:
-            guess = nearest(self.precision.metric, list(PRECISION_METRICS))
-            hint = f"did you mean '{guess}'? " if guess else ""
-            text = f"{hint}known: {', '.join(PRECISION_METRICS)}"
+            text = unknown("metric", self.precision.metric, PRECISION_METRICS)
             yield ("precision", "metric"), text, self.precision.metric
 
     def _missing_hardware(self) -> Iterator[Found]:

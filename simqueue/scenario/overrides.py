@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from simqueue.errors import InputError
+from simqueue.names import unknown
 from simqueue.scenario.yamlfile import KeyPath, parse_value
-from simqueue.settings import nearest
 from simqueue.steptime import RooflineSettings
 
 POLICY_KEYS = ("gpu", "tensor_parallel", "step_time", "kv_cache", "max_model_len")
 """Top-level keys that a policy may carry for itself."""
 
 _MAKERS = {
-    "policies": ("scheduler", "engine"),
-    "workloads": ("arrivals", "trace", "requests", "users", "sessions"),
+    "policies": ("policy", ("scheduler", "engine")),
+    "workloads": ("workload", ("arrivals", "trace", "requests", "users", "sessions")),
 }
-"""Keys of which one is in every policy and workload: without them a flag means one that is there already."""
+"""Group -> what its entries are, and the keys of which every entry has one: a flag without them means an entry that
+is there already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +122,13 @@ def _with_kind(data: dict[str, Any], override: Override) -> dict[KeyPath, str]:
 def _refuse_new_name(before: dict[str, Any], after: dict[str, Any], override: Override) -> None:
     """Refuse a key of a policy or workload that is not there, unless flags make a whole new one of that name."""
     group, name = str(override.path[0]), str(override.path[1]) if len(override.path) > 2 else ""
-    makers = _MAKERS.get(group)
+    kind, makers = _MAKERS.get(group, ("", ()))
     there = before.get(group)
-    if not name or makers is None or not isinstance(there, dict) or name in there:
+    if not name or not kind or not isinstance(there, dict) or name in there:
         return
     made = after[group][name]
     if isinstance(made, dict) and not any(key in made for key in makers):
-        guess = nearest(name, list(there))
-        hint = f"did you mean '{guess}'? " if guess else ""
-        raise InputError(f"{override.flag}: {group} has no '{name}'; {hint}there: {', '.join(map(str, there))}")
+        raise InputError(f"{override.flag}: {unknown(kind, name, there)}")
 
 
 def _index_or_key(name: str) -> str | int:

@@ -14,9 +14,10 @@ from pydantic_core import CoreSchema, PydanticCustomError
 from simqueue.engines import ENGINES
 from simqueue.hardware import GpuChoice
 from simqueue.kvcache.settings import KVCacheSettings
+from simqueue.names import nearest, unknown
 from simqueue.scenario.problems import located
 from simqueue.schedulers import SCHEDULERS
-from simqueue.settings import Settings, nearest
+from simqueue.settings import Settings
 from simqueue.steptime import StepTimeSettings
 
 
@@ -116,9 +117,7 @@ def read_policy(value: Any) -> PolicySettings:
     if not isinstance(name, str):
         raise located([((choice.key,), "must be text", name)])
     if name not in known:
-        guess = nearest(name, list(known))
-        hint = f"did you mean '{guess}'? " if guess else ""
-        raise located([((choice.key,), f"unknown {choice.key}; {hint}known: {', '.join(sorted(known))}", name)])
+        raise located([((choice.key,), unknown(choice.key, name, sorted(known)), name)])
     return _combined(name, choice.base, known[name]).model_validate(value)
 
 
@@ -155,7 +154,7 @@ def _no_choice(value: dict[str, Any]) -> Exception:
         return PydanticCustomError(
             "unknown_key",
             "unknown key '{key}'",
-            {"key": misspelt[0], "hint": "", "allowed": "scheduler, engine, and the keys of what it names"},
+            {"key": misspelt[0], "allowed": "scheduler, engine, and the keys of what it names"},
         )
     known = ", ".join(sorted(SCHEDULERS))
     return located([(("scheduler",), f"this key is missing (or 'engine'); known schedulers: {known}", None)])

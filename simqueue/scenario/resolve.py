@@ -11,12 +11,13 @@ from simqueue.engines.vllm import GIVEN
 from simqueue.errors import InputError, about
 from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.kvcache.settings import KVCacheSettings
+from simqueue.names import unknown
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.overrides import POLICY_KEYS
 from simqueue.scenario.policies import EnginePolicy
 from simqueue.scenario.wording import is_given
 from simqueue.scenario.yamlfile import KeyPath
-from simqueue.settings import Settings, nearest
+from simqueue.settings import Settings
 from simqueue.steptime import RooflineSettings, StepTimeSettings, placed
 
 _CACHE_FLAGS = {
@@ -79,10 +80,7 @@ def effective(scenario: Scenario, policy_name: str) -> EffectivePolicy:
         The scenario has no such policy, or its GPU or model cannot be had.
     """
     if policy_name not in scenario.policies:
-        known = list(scenario.policies)
-        guess = nearest(policy_name, known)
-        hint = f"did you mean '{guess}'? " if guess else ""
-        raise InputError(f"policies: there is no '{policy_name}'; {hint}known: {', '.join(known)}")
+        raise InputError(unknown("policy", policy_name, scenario.policies))
     with scenario.telling_where(policy_name):
         return settle(scenario, policy_name)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
+from simqueue.names import nearest, unknown
 from simqueue.scenario.yamlfile import KeyPath
-from simqueue.settings import nearest
 
 LOCATED = "located"
 """Type of the errors that say their path in the file themselves."""
@@ -162,9 +162,7 @@ def _unknown_key(path: KeyPath, details: ErrorDetails, _: Any) -> Problem:
     if key in _NOT_BUILT:
         return Problem(where, text="unknown key; this version of simqueue does not have it", unknown=True)
     guess = nearest(key, allowed)
-    hint = f"did you mean '{guess}'? " if guess else ""
-    text = f"unknown key; {hint}allowed here: {', '.join(allowed)}"
-    return Problem(where, text=text, unknown=True, guess=(*path, guess) if guess else None)
+    return Problem(where, text=unknown("key", key, allowed), unknown=True, guess=(*path, guess) if guess else None)
 
 
 def _missing(path: KeyPath, _: ErrorDetails, __: Any) -> Problem:

@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import Field
 
 from simqueue.errors import InputError
-from simqueue.hardware.facts import facts_in, names_in, read_yaml, unknown_name, validated
+from simqueue.hardware.facts import facts_in, names_in, read_yaml, validated
+from simqueue.names import unknown
 from simqueue.settings import Settings
 from simqueue.steptime.coefficients import Coefficients
 
@@ -106,7 +107,7 @@ def load_preset(preset: str, base_dir: Path = Path()) -> Preset:
         return _preset(preset, read_yaml(base_dir / preset))
     if preset in preset_names():
         return _packaged(preset)
-    raise InputError(unknown_name("preset", preset, preset_names()))
+    raise InputError(unknown("preset", preset, preset_names()))
 
 
 @cache

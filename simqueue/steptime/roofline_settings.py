@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from simqueue.hardware import Gpu, Model
-from simqueue.hardware.facts import unknown_name
+from simqueue.names import unknown
 from simqueue.settings import Settings
 from simqueue.steptime.calibrated import CalibratedStepTime
 from simqueue.steptime.preset import Preset, is_file, load_preset, preset_names
@@ -38,7 +38,7 @@ class RooflineSettings(Settings):
     @classmethod
     def _known(cls, preset: str) -> str:
         if not is_file(preset) and preset not in preset_names():
-            line = unknown_name("preset", preset, preset_names())
+            line = unknown("preset", preset, preset_names())
             raise PydanticCustomError("unknown_preset", "{line}", {"line": line})
         return preset
 

@@ -78,9 +78,9 @@ def test_mistral(tmp_path: Path) -> None:
     [
         (
             {"architectures": ["MistrelForCausalLM"]},
-            r"'MistrelForCausalLM' is not known; nearest: MistralForCausalLM; ",
+            r"unknown architecture 'MistrelForCausalLM'; did you mean 'MistralForCausalLM'\?",
         ),
-        ({"architectures": None}, r"architecture None is not known; .*known: DeepseekV3ForCausalLM, "),
+        ({"architectures": None}, r"unknown architecture 'None'; known: DeepseekV3ForCausalLM, "),
         ({"hidden_size": None, "vocab_size": None}, "missing hidden_size, vocab_size"),
         ({"num_experts": 8}, "num_experts is set"),
         ({"quantization_config": {"quant_method": "awq"}}, "quant_method 'awq'; known: fp8, fbgemm_fp8, mxfp4"),

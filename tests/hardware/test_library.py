@@ -110,11 +110,11 @@ def test_a_fact_without_source_is_refused(tmp_path: Path) -> None:
 
 def test_unknown_names_get_the_nearest() -> None:
     """A misspelt name is answered in one line with the nearest name and all known ones."""
-    with pytest.raises(InputError, match=r"^gpu: unknown name 'h100'; did you mean 'h100-sxm'\?.*a100-80gb"):
+    with pytest.raises(InputError, match=r"^unknown gpu 'h100'; did you mean 'h100-sxm'\?.*a100-80gb"):
         load_gpu("h100", HERE)
-    with pytest.raises(InputError, match=r"^model: unknown name 'llama-3-8b'; did you mean 'llama-3.1-8b'\?"):
+    with pytest.raises(InputError, match=r"^unknown model 'llama-3-8b'; did you mean 'llama-3.1-8b'\?"):
         load_model("llama-3-8b", HERE)
-    with pytest.raises(InputError, match=r"^gpu: unknown name ''; known: "):
+    with pytest.raises(InputError, match=r"^unknown gpu ''; known: "):
         load_gpu("", HERE)
 
 

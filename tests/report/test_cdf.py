@@ -138,7 +138,7 @@ def test_policy_names_are_shown_as_they_are(result_of: Any, name: str) -> None:
 
 def test_a_metric_without_a_figure_is_refused_with_the_nearest_name(result_of: Any) -> None:
     """A misspelt metric is an error that names the valid one."""
-    with pytest.raises(InputError, match=r"no figure of 'ttft': did you mean 'ttft_ms'\?"):
+    with pytest.raises(InputError, match=r"unknown metric 'ttft'; did you mean 'ttft_ms'\?"):
         result_of({"p": [1.0]}).plot_cdf("ttft")
 
 

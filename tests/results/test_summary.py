@@ -111,7 +111,7 @@ def test_goodput_is_null_without_slo_and_a_rate_with_it(record: Any) -> None:
 
 def test_an_unknown_slo_is_refused_with_the_nearest_name(record: Any) -> None:
     """A misspelt SLO is an error that names the valid one."""
-    with pytest.raises(InputError, match=r"slo: unknown key 'ttf_ms': did you mean 'ttft_ms'\?"):
+    with pytest.raises(InputError, match=r"slo: unknown key 'ttf_ms'; did you mean 'ttft_ms'\?"):
         summarize("p", 0, record(), {"ttf_ms": 5})
 
 

@@ -31,5 +31,8 @@ def test_a_file_comes_before_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_neither_file_nor_name() -> None:
     """What is neither is refused, with the nearest name."""
-    with pytest.raises(InputError, match=r"^modul08: there is no such file, .*did you mean 'module08'"):
+    with pytest.raises(
+        InputError,
+        match=r"^modul08: there is no such file; .*did you mean 'module08'",
+    ):
         find("modul08")

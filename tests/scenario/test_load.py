@@ -34,25 +34,37 @@ def test_valid_scenario(toy: WriteToy) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ("scheduler", "shedulr", "toy.yaml:11: policies.vllm.shedulr: unknown key; did you mean 'scheduler'? "),
-        ("max_num_seqs", "max_seq", "toy.yaml:11: policies.vllm.max_seq: unknown key; did you mean 'max_num_seqs'? "),
+        (
+            "scheduler",
+            "shedulr",
+            "toy.yaml:11: policies.vllm.shedulr: unknown key 'shedulr'; did you mean 'scheduler'?",
+        ),
+        (
+            "max_num_seqs",
+            "max_seq",
+            "toy.yaml:11: policies.vllm.max_seq: unknown key 'max_seq'; did you mean 'max_num",
+        ),
         (
             "output_tokens: {distribution: constant, value: 10}",
             "output: {dist: exponential, mean: 8000, min: 500, max: 1000}",
-            "toy.yaml:9: workload.output: unknown key; did you mean 'output_tokens'? ",
+            "toy.yaml:9: workload.output: unknown key 'output'; did you mean 'output_tokens'? ",
         ),
         (
             "distribution: exponential",
             "dist: exponential",
             "toy.yaml:8: workload.prompt_tokens.distribution: this key is missing (is 'dist' meant for it?)",
         ),
-        ("seed: 3", "horizon: 10", "toy.yaml:2: horizon: unknown key; did you mean 'horizon_s'? "),
+        ("seed: 3", "horizon: 10", "toy.yaml:2: horizon: unknown key 'horizon'; did you mean 'horizon_s'? "),
         ("rate_rps: 5", 'rate_rps: "10"', "toy.yaml:6: workload.arrivals.rate_rps = '10': must be a number > 0, "),
         ("size: 16", "size: 16.5", "toy.yaml:4: kv_cache.block_size = 16.5: must be a whole number >= 1"),
-        ("rate_rps", "rate", "toy.yaml:6: workload.arrivals.rate: unknown key; did you mean 'rate_rps'? "),
+        ("rate_rps", "rate", "toy.yaml:6: workload.arrivals.rate: unknown key 'rate'; did you mean 'rate_rps'? "),
         ("poisson", "poison", "toy.yaml:6: workload.arrivals.process = 'poison': must be poisson, "),
         ("process: poisson, ", "", "toy.yaml:6: workload.arrivals.process: this key is missing; it must be poisson, "),
-        ("chunked", "chunkd", "toy.yaml:11: policies.vllm.scheduler = 'chunkd': unknown scheduler; did you mean 'chu"),
+        (
+            "chunked",
+            "chunkd",
+            "toy.yaml:11: policies.vllm.scheduler = 'chunkd': unknown scheduler 'chunkd'; did you ",
+        ),
         ("kind: constant", "kind: constnat", "toy.yaml:3: step_time.kind = 'constnat': must be constant, linear"),
         ("layout: paged", "layout: page", "toy.yaml:4: kv_cache.layout = 'page': must be paged or contiguous; did you"),
         ("blocks: 49", "blocks: 4.5", "toy.yaml:4: kv_cache.blocks = 4.5: must be a whole number"),
@@ -62,7 +74,7 @@ def test_valid_scenario(toy: WriteToy) -> None:
         ("seed: 3", "max_model_len: 1e3", "toy.yaml:2: max_model_len = 1000.0: must be a whole number >= 1, written"),
         ("seed: 3", "model: 5", "toy.yaml:2: model = 5: must be a name or a mapping"),
         ("seed: 3", "slo: 5", "toy.yaml:2: slo = 5: must be a mapping"),
-        ("seed: 3", "gpu: h100", "toy.yaml:2: gpu = 'h100': unknown name 'h100'; did you mean 'h100-sxm'? "),
+        ("seed: 3", "gpu: h100", "toy.yaml:2: gpu = 'h100': unknown gpu 'h100'; did you mean 'h100-sxm'? "),
         ("name: toy", "name: a/b", "toy.yaml:1: name = 'a/b': must be letters, digits, "),
         ("  vllm:", "  my policy:", "toy.yaml:11: policies.my policy: the name of a policy must be letters, "),
         ("value: 10", "value: 0", "toy.yaml:9: workload.output_tokens.value = 0: must be >= 1"),
@@ -176,10 +188,10 @@ def test_seed_flag(toy: WriteToy) -> None:
     ("flag", "line"),
     [
         ("workload.arrivals.rate_rps=-1", "--set workload.arrivals.rate_rps=-1: must be > 0"),
-        ("workload.arrivals.rat=1", "--set workload.arrivals.rat=1: unknown key; did you mean 'rate_rps'? "),
+        ("workload.arrivals.rat=1", "--set workload.arrivals.rat=1: unknown key 'rat'; did you mean 'rate_rps'? "),
         ("kv_cache={blocks: 9, block_size: 0}", "--set kv_cache={blocks: 9, block_size: 0}: kv_cache.block_size = 0: "),
         ("step_time.kind=roofline", "--set step_time.kind=roofline: "),
-        ("new.key=1", "--set new.key=1: new: unknown key; "),
+        ("new.key=1", "--set new.key=1: new: unknown key 'new'; "),
     ],
 )
 def test_mistake_in_a_flag_names_the_flag(toy: WriteToy, flag: str, line: str) -> None:

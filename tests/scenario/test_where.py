@@ -120,7 +120,7 @@ def test_file_line_and_full_path(write: Any, old: str, new: str, line: str) -> N
         ("policies.real.version=0.33.1", "nothing is known of vllm 0.33.1"),
         ("workload.num_requests=9", "9 requests are asked for, t.csv has 4 rows"),
         ("workload.trace.path=u.csv", "there is no file u.csv"),
-        ("policies.chunkd.max_num_seqs=4", "policies has no 'chunkd'; did you mean 'chunked'? there: real, chunked"),
+        ("policies.chunkd.max_num_seqs=4", "unknown policy 'chunkd'; did you mean 'chunked'? known: real, chunked"),
         (
             "policies.chunked.step_time.seconds=1",
             "policies.chunked.step_time.kind: this key is missing; it must be con",

@@ -117,5 +117,5 @@ def test_presets() -> None:
     assert (rows["ideal"]["bandwidth_share"], rows["ideal"]["mfu"]) == (1.0, 0.7)
     assert parse({"kind": "roofline", "preset": "ideal"}).shares() == (1.0, 0.7)
     assert RooflineSettings(mfu=0.5).resolved() == RooflineSettings(preset="ideal", bandwidth_share=1.0, mfu=0.5)
-    with pytest.raises(ValidationError, match=r"unknown name 'idael'; did you mean 'ideal'\?"):
+    with pytest.raises(ValidationError, match=r"unknown preset 'idael'; did you mean 'ideal'\?"):
         RooflineSettings(preset="idael")

@@ -245,7 +245,7 @@ def test_curve_in_a_file_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("category,window_start_s,total_rate_rps\na,0,1\na,10,3\nb,0,5\n")
     keys = {"process": "curve", "path": "c.csv"}
     assert ADAPTER.validate_python({**keys, "category": "a"}).resolved(tmp_path).mean_rate_rps == 2
-    with pytest.raises(InputError, match=r"^category: c\.csv: there is no such curve: .*there are a, b"):
+    with pytest.raises(InputError, match=r"^category: c\.csv: unknown curve '.*'; known: a, b"):
         ADAPTER.validate_python({**keys, "category": "A"}).resolved(tmp_path)
     with pytest.raises(InputError, match="category 'b' needs two or more windows"):
         ADAPTER.validate_python({**keys, "category": "b"}).resolved(tmp_path)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from simqueue.errors import InputError, naming
-from simqueue.settings import Settings, nearest
+from simqueue.names import unknown
+from simqueue.settings import Settings
 from simqueue.workload.arrivals.base import (
     AT_ONCE,
     RATE_UNIT,
@@ -245,7 +246,7 @@ class CurveArrivals(TabulatedProcess):
         if self.end_s is not None and self.end_s <= self.start_s:
             raise refusal(f"end_s = {self.end_s:g}: must be after start_s, which is {self.start_s:g}")
         if self.path is None and self.category not in categories(CURVES):
-            raise refusal(f"category = {self.category!r}: {_no_category(self.category, categories(CURVES))}")
+            raise refusal(f"category = {self.category!r}: {unknown('curve', self.category, categories(CURVES))}")
         return self
 
     def resolved(self, base_dir: Path) -> Self:
@@ -296,11 +297,6 @@ def categories(file: Path) -> list[str]:
     return list(dict.fromkeys(read_table(file, file.name).text("category")))
 
 
-def _no_category(asked: str, there: list[str]) -> str:
-    guess = nearest(asked, there)
-    return f"there is no such curve: {f'did you mean {guess!r}? ' if guess else ''}there are {', '.join(there)}"
-
-
 def _read_curve(file: Path, label: str, category: str) -> tuple[Floats, Floats]:
     import numpy as np  # noqa: PLC0415  (settings stay light to import)
 
@@ -309,7 +305,7 @@ def _read_curve(file: Path, label: str, category: str) -> tuple[Floats, Floats]:
     table = read_table(file, label)
     names = table.text("category")
     if category not in names:
-        raise InputError(f"{label}: {_no_category(category, list(dict.fromkeys(names)))}", "category")
+        raise InputError(f"{label}: {unknown('curve', category, dict.fromkeys(names))}", "category")
     mine = np.array([name == category for name in names])
     starts_s = table.floats("window_start_s", least=0)[mine]
     rates = table.floats("total_rate_rps", least=0)[mine]

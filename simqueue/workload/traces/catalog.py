@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from simqueue.errors import InputError
-from simqueue.settings import nearest
+from simqueue.names import unknown
 from simqueue.workload.traces.base import ReadOptions
 
 _FOLDER = Path(__file__).parent / "data"
@@ -88,9 +88,7 @@ def packaged_trace(name: str) -> PackagedTrace:
         If there is none of that name; tells the nearest one and all of them.
     """
     if name not in _catalog():
-        guess = nearest(name, trace_names())
-        hint = f"did you mean '{guess}'? " if guess else ""
-        raise InputError(f"no trace is called '{name}': {hint}there are {', '.join(trace_names())}")
+        raise InputError(unknown("trace", name, trace_names()))
     return _catalog()[name]
 
 

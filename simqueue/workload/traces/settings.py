@@ -7,7 +7,8 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from simqueue.errors import InputError
-from simqueue.settings import Settings, nearest
+from simqueue.names import unknown
+from simqueue.settings import Settings
 from simqueue.workload.refusal import refusal
 from simqueue.workload.traces.base import ReadOptions, TimeUnit
 from simqueue.workload.traces.catalog import packaged_trace
@@ -110,9 +111,7 @@ class TraceSettings(Settings):
     @classmethod
     def _known_format(cls, value: str | None) -> str | None:
         if value is not None and value not in FORMATS:
-            guess = nearest(value, list(FORMATS))
-            hint = f"did you mean '{guess}'? " if guess else ""
-            raise refusal(f"unknown trace format '{value}': {hint}there are {', '.join(FORMATS)}")
+            raise refusal(unknown("trace format", value, FORMATS))
         return value
 
     @field_validator("name")
