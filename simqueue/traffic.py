@@ -1,4 +1,4 @@
-"""What a workload hands to a simulation: requests at fixed times, and people who ask depending on the answers."""
+"""What a workload hands to a simulation: requests with fixed arrival times, and sessions of users."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from simqueue.request import Request
 
 
 class RequestStream(Protocol):
-    """Requests that can be counted, and gone through as often as one likes."""
+    """Requests that can be counted and iterated over any number of times."""
 
     def __len__(self) -> int: ...
 
     def __iter__(self) -> Iterator[Request]: ...
 
 
-class Luck(Protocol):
-    """A uniform number in [0, 1) for an attempt of a request, whatever else was drawn."""
+class JitterDraw(Protocol):
+    """A uniform random number in [0, 1) for each attempt of a request, independent of all other draws."""
 
     def __call__(self, request_id: str, attempt: int) -> float:
         """Return the number."""
@@ -26,27 +26,28 @@ class Luck(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """What a client does when it has given up: ask again, after a while that grows.
+    """How clients retry after a timeout: with exponential backoff and jitter.
 
     Attributes
     ----------
     limit : int
         Retries after the first attempt.
     backoff_s, factor, jitter : float
-        Before retry k, counted from 1, it waits backoff_s factor^(k-1) seconds, lengthened by up to the share `jitter`.
-    luck : callable
-        Draws the share of `jitter` that is used.
+        The client waits backoff_s factor^(k-1) seconds before retry k, counted from 1. The wait is lengthened by a
+        random share of up to `jitter`.
+    draw : JitterDraw
+        Draws which share of `jitter` is used.
     """
 
     limit: int
     backoff_s: float
     factor: float
     jitter: float
-    luck: Luck
+    draw: JitterDraw
 
     def wait_s(self, request_id: str, attempt: int) -> float:
-        """Return how long to wait before an attempt (1 for the first retry)."""
-        jitter = self.jitter * self.luck(request_id, attempt) if self.jitter else 0.0
+        """Return the wait before an attempt (1 for the first retry), in seconds."""
+        jitter = self.jitter * self.draw(request_id, attempt) if self.jitter else 0.0
         return self.backoff_s * self.factor ** (attempt - 1) * (1 + jitter)
 
 
@@ -57,9 +58,10 @@ class Rules:
     Attributes
     ----------
     max_concurrency : int or None
-        At most so many of their requests are at the server; others wait at the client, first come first served.
+        Concurrency limit: at most this many of their requests are at the server. Other requests wait at the client in
+        first-come first-served order. None: no limit.
     retry : Retry or None
-        None: who gives up is gone.
+        None: no retries.
     """
 
     max_concurrency: int | None = None
@@ -68,14 +70,14 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One request of somebody who asks again and again.
+    """One request of a session.
 
     Attributes
     ----------
     think_s : float
-        Time from the last answer (or from the start) until it is asked.
+        Time from the previous answer (or from the start of the session) until the request is sent.
     request : Request
-        As if asked at time 0: its arrival and the times it carries are moved to when it is.
+        Described as if sent at time 0. Its arrival and its other times are shifted when it is sent.
     """
 
     think_s: float
@@ -83,37 +85,37 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
-    """What one person asks, one after the other, from `start_s` on."""
+class Session:
+    """The requests of one user or conversation from `start_s` on: each is sent after the answer to the one before."""
 
     start_s: float
     turns: Iterable[Turn]
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
-    """People of one kind.
+class SessionGroup:
+    """The sessions of one workload.
 
     Attributes
     ----------
-    scripts : tuple of Script
+    sessions : tuple of Session
         In order of `start_s`.
     max_requests : int or None
-        All of them together ask at most so often.
+        Limit on the requests of all sessions together.
     until_s : float or None
-        Nobody asks at or after this time.
-    leaves_on_failure : bool
-        Whether a turn that is not answered ends a script (a conversation that lacks an answer cannot go on).
+        No request is sent at or after this time.
+    ends_on_failure : bool
+        Whether a request without an answer ends its session (a conversation cannot continue without the answer).
     expected_requests : int
-        How many there will be, as far as that is known beforehand.
+        Number of requests as far as it is known in advance.
     stream_offset : int
-        Added to the token streams of all their requests.
+        Added to the token streams of all requests.
     """
 
-    scripts: tuple[Script, ...]
+    sessions: tuple[Session, ...]
     max_requests: int | None = None
     until_s: float | None = None
-    leaves_on_failure: bool = False
+    ends_on_failure: bool = False
     expected_requests: int = 0
     stream_offset: int = 0
 
@@ -124,25 +126,26 @@ class Traffic:
 
     Attributes
     ----------
-    requests : sized iterable of Request
-        Those with fixed times, in order of arrival; requests of one instant stay in the order of their source.
+    requests : RequestStream
+        Requests with fixed arrival times, in order of arrival. Requests with equal arrival times keep the order of
+        their source.
     notes : tuple of str
-        What was dropped, sorted or found empty: one line each, for people.
+        One line each on rows that were dropped or sorted, and on workloads without requests.
     dropped_rows : int
-        Trace rows left out because they had no tokens.
-    crowds : tuple of Crowd
-        People who ask depending on the answers.
+        Trace rows that were dropped because they have no prompt or no output tokens.
+    session_groups : tuple of SessionGroup
+        Sessions, whose arrival times depend on the answers.
     rules : mapping of str to Rules
-        By `Request.pool`, how its client behaves.
+        Client behaviour by `Request.pool`.
     """
 
     requests: RequestStream
     notes: tuple[str, ...] = ()
     dropped_rows: int = 0
-    crowds: tuple[Crowd, ...] = ()
+    session_groups: tuple[SessionGroup, ...] = ()
     rules: Mapping[str, Rules] = field(default_factory=dict)
 
     @property
     def expected_requests(self) -> int:
-        """How many there will be, as far as that is known beforehand (for progress bars)."""
-        return len(self.requests) + sum(crowd.expected_requests for crowd in self.crowds)
+        """Number of requests as far as it is known in advance (for progress bars)."""
+        return len(self.requests) + sum(group.expected_requests for group in self.session_groups)

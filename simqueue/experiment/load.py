@@ -113,7 +113,7 @@ def demand(scenario: Scenario, requests: Sequence[Request] | None = None) -> Dem
 def _fixed(scenario: Scenario) -> Sequence[Request]:
     """Return the requests if their times do not depend on the answers and they fit in memory; else none."""
     traffic = scenario.traffic()
-    return traffic.requests if isinstance(traffic.requests, list) and not traffic.crowds else ()
+    return traffic.requests if isinstance(traffic.requests, list) and not traffic.session_groups else ()
 
 
 def _observed(requests: Sequence[Request]) -> Demand | None:

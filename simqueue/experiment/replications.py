@@ -90,7 +90,7 @@ def replicate(
         outside = part.step_time.warnings(recording.steps)
         runs.append(PolicyRun(name, number, replace(recording, warnings=(*recording.warnings, *outside))))
     # what is read from a file piece by piece is not kept, and what depends on the answers is not known beforehand
-    fixed = isinstance(traffic.requests, list) and not traffic.crowds
+    fixed = isinstance(traffic.requests, list) and not traffic.session_groups
     return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), traffic.notes)
 
 

@@ -18,7 +18,7 @@ from simqueue.errors import RunError
 from simqueue.request import Request, Status
 from simqueue.simulation import clock
 from simqueue.simulation.clock import Order
-from simqueue.traffic import Crowd, Rules, Script
+from simqueue.traffic import Rules, Session, SessionGroup
 
 PATIENCE_WITH_REFUSALS = 10_000
 """How often in a row a user may be refused at one instant before the run is given up: it would never end."""
@@ -140,9 +140,9 @@ class Clients:
         gate.leave()
         return status
 
-    def start(self, crowd: Crowd) -> None:
-        """Let the people of a crowd come, each at its time."""
-        self._env.process(_Asking(self._env, self, crowd).everybody())
+    def start(self, group: SessionGroup) -> None:
+        """Let the people of a group come, each at its time."""
+        self._env.process(_Asking(self._env, self, group).everybody())
 
     def waiting(self) -> bool:
         """Return whether anybody waits at its client for its turn to send."""
@@ -163,23 +163,23 @@ _NO_RULES = Rules()
 
 
 class _Asking:
-    """A crowd at work."""
+    """A group at work."""
 
-    def __init__(self, env: simpy.Environment, clients: Clients, crowd: Crowd) -> None:
-        self._env, self._clients, self._crowd = env, clients, crowd
+    def __init__(self, env: simpy.Environment, clients: Clients, group: SessionGroup) -> None:
+        self._env, self._clients, self._group = env, clients, group
         self._asked = 0
 
     def everybody(self) -> Generator[Event, Any, None]:
-        """Start each script at its time."""
+        """Start each session at its time."""
         env = self._env
-        for script in self._crowd.scripts:
-            if script.start_s > env.now or env.now == 0:
-                yield clock.at(env, script.start_s, Order.ARRIVAL)
-            env.process(self._person(script))
+        for session in self._group.sessions:
+            if session.start_s > env.now or env.now == 0:
+                yield clock.at(env, session.start_s, Order.ARRIVAL)
+            env.process(self._person(session))
 
-    def _person(self, script: Script) -> Generator[Event, Any, None]:
+    def _person(self, session: Session) -> Generator[Event, Any, None]:
         env, refused = self._env, 0
-        for turn in script.turns:
+        for turn in session.turns:
             if turn.think_s > 0:
                 refused = 0
                 yield clock.at(env, env.now + turn.think_s, Order.ARRIVAL)
@@ -187,13 +187,13 @@ class _Asking:
                 return
             self._asked += 1
             request = moved(turn.request, env.now)
-            if self._crowd.stream_offset:
-                request = request.with_streams_moved(self._crowd.stream_offset)
+            if self._group.stream_offset:
+                request = request.with_streams_moved(self._group.stream_offset)
             status = yield from self._clients.ask(request)
             if status is Status.FINISHED:
                 refused = 0
                 continue
-            if self._crowd.leaves_on_failure:
+            if self._group.ends_on_failure:
                 return
             refused += status is Status.REJECTED
             if refused > PATIENCE_WITH_REFUSALS:
@@ -203,10 +203,10 @@ class _Asking:
                 )
 
     def _may_ask(self) -> bool:
-        crowd = self._crowd
-        if crowd.until_s is not None and self._env.now >= crowd.until_s:
+        group = self._group
+        if group.until_s is not None and self._env.now >= group.until_s:
             return False
-        return crowd.max_requests is None or self._asked < crowd.max_requests
+        return group.max_requests is None or self._asked < group.max_requests
 
 
 def moved(request: Request, now_s: float) -> Request:

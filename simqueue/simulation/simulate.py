@@ -72,8 +72,8 @@ class Simulation:
         traffic = requests if isinstance(requests, Traffic) else Traffic(list(requests))
         self._clients = Clients(self.env, self, traffic.rules)
         self.env.process(self._source(traffic.requests))
-        for crowd in traffic.crowds:
-            self._clients.start(crowd)
+        for group in traffic.session_groups:
+            self._clients.start(group)
 
     def run(self) -> Recording:
         """Run to the horizon, or until nothing is left to do.

@@ -135,21 +135,23 @@ def describe(name: str, settings: WorkloadSettings, *, seed: int, base_dir: Path
 def _requests(traffic: Traffic) -> Iterator[Request]:
     """Yield requests: those with fixed times; of users the first turns, of sessions all, one session after another."""
     yield from traffic.requests
-    for crowd in traffic.crowds:
-        endless = crowd.max_requests is not None or not crowd.leaves_on_failure
+    for group in traffic.session_groups:
+        endless = group.max_requests is not None or not group.ends_on_failure
         turns = (
             turn.request
-            for script in crowd.scripts
-            for turn in islice(script.turns, _TURNS_PER_USER if endless else None)
+            for session in group.sessions
+            for turn in islice(session.turns, _TURNS_PER_USER if endless else None)
         )
-        yield from islice(turns, crowd.max_requests)
+        yield from islice(turns, group.max_requests)
 
 
 def _arrivals(settings: WorkloadSettings, traffic: Traffic, requests: list[Request]) -> NDArray[np.float64] | None:
     if settings.users is not None:
         return None
     if settings.sessions is not None:
-        return np.array([script.start_s for crowd in traffic.crowds for script in crowd.scripts], dtype=np.float64)
+        return np.array(
+            [session.start_s for group in traffic.session_groups for session in group.sessions], dtype=np.float64
+        )
     return np.array([request.arrival_s for request in requests], dtype=np.float64)
 
 
@@ -158,7 +160,7 @@ def _source(settings: WorkloadSettings, traffic: Traffic) -> str:
         people = settings.users
         return f"{people.count} users, think time {people.think_s.mean_s():g} s on average"
     if settings.sessions is not None:
-        number = sum(len(crowd.scripts) for crowd in traffic.crowds)
+        number = sum(len(group.sessions) for group in traffic.session_groups)
         return f"{number} conversations of {settings.sessions.turns.mean():.3g} turns on average"
     if settings.trace is not None:
         return f"trace {settings.trace.name or settings.trace.path}"

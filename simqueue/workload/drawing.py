@@ -45,7 +45,7 @@ class Draws:
         return stream(self.seed, self.replication, self.prefix + purpose)
 
     def uniform(self, request_id: str, attempt: int) -> float:
-        """Return the number that decides on the jitter of one retry (see `simqueue.traffic.Luck`)."""
+        """Return the uniform number that decides the jitter of one retry (see `simqueue.traffic.JitterDraw`)."""
         return float(self.rng(f"retry.{request_id}.{attempt}").random())
 
 

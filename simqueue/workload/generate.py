@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import inside
 from simqueue.request import Request
-from simqueue.traffic import Crowd, RequestStream, Retry, Rules, Traffic
+from simqueue.traffic import RequestStream, Retry, Rules, SessionGroup, Traffic
 from simqueue.workload.drawing import FIRST_STREAM, Draws, Lengths
 from simqueue.workload.dressing import Dresser
 from simqueue.workload.inline import listed_requests
-from simqueue.workload.scripts import sessions, system_pieces, users
+from simqueue.workload.sessions import sessions, system_pieces, users
 from simqueue.workload.settings import WorkloadSettings
 
 if TYPE_CHECKING:
@@ -68,15 +68,15 @@ def generate(
     draws = Draws.of(seed, replication, name)
     dresser = Dresser(settings, draws, name)
     requests, notes, dropped = _open(settings, draws, base_dir, kept=kept)
-    crowds: tuple[Crowd, ...] = ()
+    session_groups: tuple[SessionGroup, ...] = ()
     if settings.users is not None:
-        crowds = (users(settings, draws, base_dir, dresser),)
+        session_groups = (users(settings, draws, base_dir, dresser),)
     elif settings.sessions is not None:
-        crowds = (sessions(settings, draws, base_dir, dresser),)
-    if not len(requests) and not any(crowd.scripts for crowd in crowds):
+        session_groups = (sessions(settings, draws, base_dir, dresser),)
+    if not len(requests) and not any(group.sessions for group in session_groups):
         notes = (*notes, "the workload has no requests" if name is None else f"workload {name} has no requests")
     rules = {} if dresser.pool is None else {dresser.pool: _rules(settings, draws)}
-    return Traffic(dresser.dressed(requests), notes, dropped, crowds, rules)
+    return Traffic(dresser.dressed(requests), notes, dropped, session_groups, rules)
 
 
 def generate_all(
@@ -95,7 +95,7 @@ def generate_all(
         _merged([part.requests for part in parts]),
         tuple(note for part in parts for note in part.notes),
         sum(part.dropped_rows for part in parts),
-        tuple(crowd for part in parts for crowd in part.crowds),
+        tuple(group for part in parts for group in part.session_groups),
         rules,
     )
 
@@ -183,10 +183,10 @@ def _apart(traffic: Traffic, number: int) -> Traffic:
     """Return the traffic of workload `number` with token streams that no other workload has."""
     if number == 0:
         return traffic
-    crowds = tuple(replace(crowd, stream_offset=number * _STREAMS_APART) for crowd in traffic.crowds)
+    session_groups = tuple(replace(group, stream_offset=number * _STREAMS_APART) for group in traffic.session_groups)
     moved = _Moved(traffic.requests, number * _STREAMS_APART)
     requests = list(moved) if isinstance(traffic.requests, Sequence) else moved
-    return replace(traffic, requests=requests, crowds=crowds)
+    return replace(traffic, requests=requests, session_groups=session_groups)
 
 
 class _Moved:

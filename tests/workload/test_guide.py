@@ -31,4 +31,4 @@ def test_every_example_loads_and_has_requests(block: str, tmp_path: Path) -> Non
     file = tmp_path / "example.yaml"
     file.write_text(block + MACHINE)
     traffic = load(file).traffic()
-    assert len(traffic.requests) or any(crowd.scripts for crowd in traffic.crowds)
+    assert len(traffic.requests) or any(group.sessions for group in traffic.session_groups)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from simqueue.errors import InputError, inside
 from simqueue.request import Request
-from simqueue.traffic import Crowd, Script, Turn
+from simqueue.traffic import Session, SessionGroup, Turn
 from simqueue.workload.drawing import FIRST_STREAM, Draws, Lengths
 from simqueue.workload.dressing import Dresser
 from simqueue.workload.limits import MOST_REQUESTS
@@ -20,22 +20,22 @@ _TURNS_AT_ONCE = 64
 Segments = tuple[tuple[int, int, int], ...]
 
 
-def users(settings: WorkloadSettings, draws: Draws, base_dir: Path, dresser: Dresser) -> Crowd:
+def users(settings: WorkloadSettings, draws: Draws, base_dir: Path, dresser: Dresser) -> SessionGroup:
     """Return the users of a closed loop. What one of them asks depends on neither policy nor other users."""
     people = settings.users
     if people is None:
         raise InputError("workload: users are needed")
     lengths = Lengths.of(settings, base_dir)
     system = _system_prompts(settings, draws, people.count)
-    scripts = tuple(
-        Script(
+    made = tuple(
+        Session(
             people.ramp_up_s * number / people.count,
             _UserTurns(people, lengths, draws, number, system[number], dresser),
         )
         for number in range(people.count)
     )
     expected = settings.num_requests or 0
-    return Crowd(scripts, settings.num_requests, settings.arrivals_for_s, expected_requests=expected)
+    return SessionGroup(made, settings.num_requests, settings.arrivals_for_s, expected_requests=expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class _UserTurns:
                 asked += 1
 
 
-def sessions(settings: WorkloadSettings, draws: Draws, base_dir: Path, dresser: Dresser) -> Crowd:
+def sessions(settings: WorkloadSettings, draws: Draws, base_dir: Path, dresser: Dresser) -> SessionGroup:
     """Return all conversations, turn by turn."""
     import numpy as np  # noqa: PLC0415  (settings stay light to import)
 
@@ -92,13 +92,13 @@ def sessions(settings: WorkloadSettings, draws: Draws, base_dir: Path, dresser: 
     think_s = chats.think_s.sample(draws.rng("think_s"), total)
     system = _system_prompts(settings, draws, len(starts_s))
     ends = np.cumsum(turns)
-    scripts = []
+    made = []
     for number, (start_s, end, count) in enumerate(zip(starts_s.tolist(), ends.tolist(), turns.tolist(), strict=True)):
         part = slice(end - count, end)
         said = _Conversation(f"session-{number}", FIRST_STREAM + 2 * (end - count), system[number])
         asked = said.turns(think_s[part].tolist(), new[part].tolist(), outputs[part].tolist())
-        scripts.append(Script(start_s, tuple(Turn(t.think_s, dresser.dress(t.request, number)) for t in asked)))
-    return Crowd(tuple(scripts), leaves_on_failure=True, expected_requests=total)
+        made.append(Session(start_s, tuple(Turn(t.think_s, dresser.dress(t.request, number)) for t in asked)))
+    return SessionGroup(tuple(made), ends_on_failure=True, expected_requests=total)
 
 
 @dataclass(frozen=True, slots=True)
