@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 from pydantic_core import PydanticCustomError
 
 from simqueue.names import unknown
@@ -40,3 +41,14 @@ class Settings(BaseModel):
                     {"text": unknown("key", key, sorted(valid)), "key": str(key), "allowed": ", ".join(sorted(valid))},
                 )
         return data
+
+
+def _integer(value: Any) -> Any:
+    """Return a float without a fraction as an int (YAML reads 8e9 as a float), anything else unchanged."""
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        return int(value)
+    return value
+
+
+Count = Annotated[int, BeforeValidator(_integer)]
+"""An integer that can also be written in scientific notation."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 import numpy as np
 
+from simqueue.datafiles.csvtable import Row, read_table
 from simqueue.errors import InputError
 from simqueue.steptime.linear import LinearStepTime
 
@@ -65,21 +64,14 @@ def read_step_means(file: Path) -> list[StepMean]:
     InputError
         If the file cannot be read, a column is missing or a value is out of range.
     """
-    try:
-        reader = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read: {error}") from error
-    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        raise InputError(f"{file}: missing column {', '.join(missing)}; needed: {', '.join(COLUMNS)}")
-    return [_row(row, f"{file}, line {number}") for number, row in enumerate(reader, start=2)]
+    table = read_table(file, str(file), pad=True)
+    table.check_columns(COLUMNS)
+    return [_step_mean(row) for row in table.rows()]
 
 
-def _row(row: dict[str, str], where: str) -> StepMean:
-    try:
-        decodes, prompts, ms = (float(row[name] or 0) for name in COLUMNS)
-    except ValueError as error:
-        raise InputError(f"{where}: {error}") from error
-    if not (isfinite(ms) and ms > 0 and decodes >= 0 and prompts >= 0 and decodes + prompts > 0):
-        raise InputError(f"{where}: a step needs ms > 0, and decode_seqs or prefill_tokens above 0")
+def _step_mean(row: Row) -> StepMean:
+    decodes, prompts = (row.number(name, least=0, empty=0) for name in COLUMNS[:2])
+    ms = row.number("ms", above=0)
+    if not decodes + prompts:
+        raise row.error("a step needs decode_seqs or prefill_tokens above 0")
     return StepMean(round(decodes), round(prompts), ms / 1e3)

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 from simqueue.calibration.case import StepCase
+from simqueue.datafiles.csvtable import Row, read_table
 from simqueue.errors import InputError
 from simqueue.hardware import Gpu, Model
-from simqueue.names import unknown
 from simqueue.steptime import Batch, RooflineStepTime
 
 NEEDED = ("ms",)
-KNOWN = (
-    *("ms", "decode_seqs", "context_tokens", "prefill_seqs", "prefill_tokens", "past_tokens"),
-    *("sampled_rows", "tensor_parallel"),
-)
-"""``context_tokens`` is the mean of a decode, ``prefill_tokens`` the sum over prompts, ``past_tokens`` each one's."""
-
-
-@dataclass(frozen=True, slots=True)
-class BadRow:
-    """A row that cannot be used: where it stands and why."""
-
-    where: str
-    why: str
+_INTEGERS = ("decode_seqs", "prefill_tokens", "prefill_seqs", "past_tokens", "sampled_rows", "tensor_parallel")
+KNOWN = ("ms", "context_tokens", *_INTEGERS)
+"""`context_tokens` is the mean per decode, `prefill_tokens` the sum over prompts, `past_tokens` per prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,102 +36,63 @@ class Target:
     memory_share: float = 1.0
 
 
-def read_steps(file: Path, target: Target) -> tuple[list[StepCase], list[BadRow]]:
+def read_steps(file: Path, target: Target) -> tuple[list[StepCase], list[str]]:
     """Read measured steps.
 
     Parameters
     ----------
     file : Path
-        A CSV table with ``ms`` and what each step ran; see `KNOWN`. Columns left out are 0, ``prefill_seqs`` 1 where
-        there are prompt tokens, ``sampled_rows`` decodes plus prompts.
+        A CSV table with ``ms`` and what each step ran; see `KNOWN`. Missing columns and empty cells are 0, except:
+        ``prefill_seqs`` is 1 if there are prompt tokens, ``sampled_rows`` is decodes plus prompts.
     target : Target
+        Model and GPU that were measured.
 
     Returns
     -------
-    usable rows, bad rows
+    cases : list of StepCase
+        The usable rows.
+    bad : list of str
+        One line for each row that cannot be used, with file, line and reason.
 
     Raises
     ------
     InputError
-        The file cannot be read, or its columns are not these.
+        If the file cannot be read, or has other columns.
     """
     good: list[StepCase] = []
-    bad: list[BadRow] = []
-    for where, row in read_rows(file, KNOWN, NEEDED):
-        case = _case(where, row, target)
-        problem = case if isinstance(case, str) else _impossible(case, target)
-        if isinstance(case, StepCase) and problem is None:
-            good.append(case)
-        else:
-            bad.append(BadRow(where, str(problem)))
+    bad: list[str] = []
+    table = read_table(file, file.name, pad=True)
+    table.check_columns(NEEDED, KNOWN)
+    for row in table.rows():
+        try:
+            good.append(_case(row, target))
+        except InputError as error:
+            bad.append(error.text)
     return good, bad
 
 
-def read_rows(file: Path, known: Sequence[str], needed: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield (place, row) of a CSV table whose columns are among `known` and hold those `needed`."""
-    try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read: {error}") from error
-    reader = csv.DictReader(lines)
-    columns = reader.fieldnames or ()
-    for column in columns:
-        if column not in known:
-            raise InputError(f"{file}: {unknown('column', column, known)}")
-    missing = [column for column in needed if column not in columns]
-    if missing:
-        raise InputError(f"{file}: missing column {', '.join(missing)}; known: {', '.join(known)}")
-    for number, row in enumerate(reader, start=2):
-        yield f"{file.name}, line {number}", {key: value or "" for key, value in row.items() if key is not None}
-
-
-def number(row: Mapping[str, str], column: str, default: float = 0.0) -> float:
-    """Return a value of a row; NaN where it is no number."""
-    text = row.get(column, "").strip()
-    try:
-        return float(text) if text else default
-    except ValueError:
-        return float("nan")
-
-
-def _case(where: str, row: Mapping[str, str], target: Target) -> StepCase | str:
-    """Return the case, or what is wrong with the row."""
-    values = {column: number(row, column) for column in KNOWN}
-    problem = next(_problems(row, values, target), None)
-    if problem is not None:
-        return problem
-    decodes, new_tokens = int(values["decode_seqs"]), int(values["prefill_tokens"])
-    pieces = int(values["prefill_seqs"]) or (1 if new_tokens else 0)
-    past, tensor_parallel = int(values["past_tokens"]), int(values["tensor_parallel"]) or target.tensor_parallel
-    shares = [new_tokens // pieces + (i < new_tokens % pieces) for i in range(pieces)]
-    batch = Batch(
-        decodes,
-        decodes,
-        round(decodes * values["context_tokens"]),
-        tuple((past, share) for share in shares),
-        int(values["sampled_rows"]) or decodes + pieces,
-    )
-    return StepCase(where, target.model, target.gpu, tensor_parallel, batch, values["ms"] / 1e3)
-
-
-def _problems(row: Mapping[str, str], values: Mapping[str, float], target: Target) -> Iterator[str]:
-    """Yield what is wrong with the numbers of a row; the first is told."""
-    for column, value in values.items():
-        if not isfinite(value) or value < 0:
-            yield f"{column} = {row.get(column)!r} is not a number of at least 0"
-        elif column not in {"ms", "context_tokens"} and value != int(value):
-            yield f"{column} = {value:g} is not a whole number"
-    if values["ms"] <= 0:
-        yield f"ms = {values['ms']:g} is not positive"
-    if not values["decode_seqs"] and not values["prefill_tokens"]:
-        yield "nothing ran: neither decode_seqs nor prefill_tokens"
-    if values["prefill_tokens"] < values["prefill_seqs"]:
-        yield f"{values['prefill_tokens']:g} prompt tokens are fewer than {values['prefill_seqs']:g} prompts"
-    if values["decode_seqs"] and values["context_tokens"] < 1:
-        yield "decodes with a context below 1 token"
-    tensor_parallel = values["tensor_parallel"] or target.tensor_parallel
+def _case(row: Row, target: Target) -> StepCase:
+    """Return a row as a case; InputError if it cannot be a measurement."""
+    ms, context = row.number("ms", above=0), row.number("context_tokens", least=0, empty=0)
+    decodes, new_tokens, prompts, past, sampled, tensor_parallel = (row.integer(name, empty=0) for name in _INTEGERS)
+    if not decodes and not new_tokens:
+        raise row.error("the step is empty: neither decode_seqs nor prefill_tokens")
+    if new_tokens < prompts:
+        raise row.error(f"{new_tokens} prompt tokens are fewer than {prompts} prompts")
+    if decodes and context < 1:
+        raise row.error("decodes need context_tokens of at least 1")
+    tensor_parallel = tensor_parallel or target.tensor_parallel
     if tensor_parallel not in target.model.tensor_parallel_sizes():
-        yield f"tensor_parallel = {tensor_parallel:g} does not share out the heads of {target.model.name}"
+        raise row.error(f"the heads of {target.model.name} cannot be divided by tensor_parallel = {tensor_parallel}")
+    pieces = prompts or (1 if new_tokens else 0)
+    shares = [new_tokens // pieces + (i < new_tokens % pieces) for i in range(pieces)]
+    prefill = tuple((past, share) for share in shares)
+    batch = Batch(decodes, decodes, round(decodes * context), prefill, sampled or decodes + pieces)
+    case = StepCase(row.where, target.model, target.gpu, tensor_parallel, batch, ms / 1e3)
+    problem = _impossible(case, target)
+    if problem is not None:
+        raise row.error(problem)
+    return case
 
 
 def _impossible(case: StepCase, target: Target) -> str | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,9 @@ from numpy.typing import NDArray
 
 from simqueue.calibration.case import ServedCase
 from simqueue.calibration.closed_loop import ClosedLoop, compose
-from simqueue.calibration.rows import BadRow, Target, number, read_rows
+from simqueue.calibration.rows import Target
+from simqueue.datafiles.csvtable import Row, read_table
+from simqueue.errors import InputError
 from simqueue.hardware import kv_pool_blocks
 
 MEANS = ("concurrency", "isl", "osl", "tpot_ms", "ttft_ms", "tensor_parallel")
@@ -58,52 +59,72 @@ class LoggedRequest:
     tpot_s: float | None
 
 
-def read_means(file: Path, target: Target, server: Server) -> tuple[list[ServedCase], list[ServedCase], list[BadRow]]:
-    """Read means of closed-loop runs: ``concurrency, isl, osl, tpot_ms`` and perhaps ``ttft_ms, tensor_parallel``.
+def read_means(file: Path, target: Target, server: Server) -> tuple[list[ServedCase], list[ServedCase], list[str]]:
+    """Read means of closed-loop runs: ``concurrency, isl, osl, tpot_ms``, optionally ``ttft_ms, tensor_parallel``.
 
     Returns
     -------
-    TPOT cases, TTFT cases where given, bad rows
+    tpot, ttft : list of ServedCase
+        One case per row for mean TPOT, and one for mean TTFT if the row has it.
+    bad : list of str
+        One line for each row that cannot be used, with file, line and reason.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, has other columns, or a request does not fit the KV pool.
     """
     tpot: list[ServedCase] = []
     ttft: list[ServedCase] = []
-    bad: list[BadRow] = []
-    for where, row in read_rows(file, MEANS, MEANS_NEEDED):
-        values = {column: number(row, column) for column in MEANS}
-        wrong = [c for c in MEANS_NEEDED if not isfinite(values[c]) or values[c] <= 0]
-        if wrong:
-            bad.append(BadRow(where, f"{wrong[0]} = {row.get(wrong[0])!r} is not a positive number"))
+    bad: list[str] = []
+    for row in _rows(file, MEANS, MEANS_NEEDED):
+        try:
+            concurrency, isl, osl, tpot_ms = (row.number(name, above=0) for name in MEANS_NEEDED)
+            ttft_ms, tensor_parallel = row.number("ttft_ms", empty=0), row.integer("tensor_parallel", empty=0)
+            if osl < 2:
+                raise row.error("an output of one token has no TPOT")
+        except InputError as error:
+            bad.append(error.text)
             continue
-        if values["osl"] < 2:
-            bad.append(BadRow(where, "an answer of one token has no TPOT"))
-            continue
-        tensor_parallel = int(values["tensor_parallel"]) or target.tensor_parallel
-        composition = compose(
-            _loop(values["concurrency"], values["isl"], values["osl"], tensor_parallel, target, server)
-        )
-        parts = (where, target.model, target.gpu, tensor_parallel, composition.batches)
-        tpot.append(ServedCase(*parts, composition.tpot_weights.tolist(), values["tpot_ms"] / 1e3))
-        if values["ttft_ms"] > 0:
-            ttft.append(ServedCase(*parts, composition.ttft_weights.tolist(), values["ttft_ms"] / 1e3))
+        tensor_parallel = tensor_parallel or target.tensor_parallel
+        composition = compose(_loop(concurrency, isl, osl, tensor_parallel, target, server))
+        parts = (row.where, target.model, target.gpu, tensor_parallel, composition.batches)
+        tpot.append(ServedCase(*parts, composition.tpot_weights.tolist(), tpot_ms / 1e3))
+        if ttft_ms > 0:
+            ttft.append(ServedCase(*parts, composition.ttft_weights.tolist(), ttft_ms / 1e3))
     return tpot, ttft, bad
 
 
-def read_log(file: Path) -> tuple[list[LoggedRequest], list[BadRow]]:
-    """Read a log of single requests, in order of arrival: ``arrival_s, prompt_tokens, output_tokens, tpot_ms``."""
+def read_log(file: Path) -> tuple[list[LoggedRequest], list[str]]:
+    """Read a log of single requests: ``arrival_s, prompt_tokens, output_tokens, tpot_ms``.
+
+    Returns
+    -------
+    log : list of LoggedRequest
+        The usable rows, sorted by arrival.
+    bad : list of str
+        One line for each row that cannot be used, with file, line and reason.
+    """
     good: list[LoggedRequest] = []
-    bad: list[BadRow] = []
-    for where, row in read_rows(file, LOG, LOG_NEEDED):
-        values = {column: number(row, column, float("nan")) for column in LOG}
-        wrong = [c for c in LOG_NEEDED[:3] if not isfinite(values[c]) or values[c] < (c != "arrival_s")]
-        outputs = values["output_tokens"]
-        if not wrong and outputs > 1 and not values["tpot_ms"] > 0:
-            wrong = ["tpot_ms"]
-        if wrong:
-            bad.append(BadRow(where, f"{wrong[0]} = {row.get(wrong[0])!r} cannot be"))
-            continue
-        tpot_s = values["tpot_ms"] / 1e3 if outputs > 1 else None
-        good.append(LoggedRequest(values["arrival_s"], int(values["prompt_tokens"]), int(outputs), tpot_s))
+    bad: list[str] = []
+    for row in _rows(file, LOG, LOG_NEEDED):
+        try:
+            good.append(_logged(row))
+        except InputError as error:
+            bad.append(error.text)
     return sorted(good, key=lambda request: request.arrival_s), bad
+
+
+def _logged(row: Row) -> LoggedRequest:
+    arrival_s = row.number("arrival_s", least=0)
+    prompts, outputs = (int(row.number(name, least=1)) for name in ("prompt_tokens", "output_tokens"))
+    return LoggedRequest(arrival_s, prompts, outputs, row.number("tpot_ms", above=0) / 1e3 if outputs > 1 else None)
+
+
+def _rows(file: Path, known: Sequence[str], needed: Sequence[str]) -> Iterator[Row]:
+    table = read_table(file, file.name, pad=True)
+    table.check_columns(needed, known)
+    return table.rows()
 
 
 def pool_blocks(target: Target, server: Server, tensor_parallel: int) -> int:

@@ -15,7 +15,7 @@ from simqueue.errors import InputError
 if TYPE_CHECKING:
     from simqueue.calibration import Case, ErrorRow, Fit
     from simqueue.calibration.linear import StepMean
-    from simqueue.calibration.rows import BadRow, Target
+    from simqueue.calibration.rows import Target
     from simqueue.calibration.served_rows import Server
     from simqueue.steptime.linear import LinearStepTime
 
@@ -163,14 +163,11 @@ def _fitted(
     return fit(cases, wanted, held_fixed(base, wanted), start_from(base)), cases
 
 
-def _judge(bad: Sequence[BadRow], good: int, *, drop: bool) -> None:
+def _judge(bad: Sequence[str], good: int, *, drop: bool) -> None:
     """Name bad rows; they end the command unless they are to be left out."""
-    lines = [f"{row.where}: {row.why}" for row in bad]
-    if lines and not drop:
-        raise InputError(
-            "\n".join([*lines, f"{len(lines)} bad rows of {len(lines) + good}; --drop-bad-rows skips them"])
-        )
-    for line in lines:
+    if bad and not drop:
+        raise InputError("\n".join([*bad, f"{len(bad)} bad rows of {len(bad) + good}; --drop-bad-rows skips them"]))
+    for line in bad:
         typer.echo(f"left out: {line}")
 
 

@@ -43,8 +43,8 @@ def explain(
     debug: Debug = False,  # noqa: ARG001 - read where errors are shown
 ) -> None:
     """Show the terms of one step: bytes, FLOPs, milliseconds, and which of them make up its time."""
+    from simqueue.datafiles.library import validated
     from simqueue.hardware import load_gpu, load_model
-    from simqueue.hardware.facts import validated
     from simqueue.hardware.precision import known_format
     from simqueue.steptime import RooflineSettings
     from simqueue.steptime.validity import as_columns

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from simqueue.datafiles.library import validated
+from simqueue.datafiles.yamlfile import read_yaml
 from simqueue.errors import InputError
-from simqueue.hardware.facts import read_yaml, validated
 from simqueue.settings import Settings
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from simqueue.datafiles.csvtable import Row, read_table
 from simqueue.fidelity.evaluate import SERVED_PRESETS
 from simqueue.fidelity.served import GPUS, MODELS, selected
 from simqueue.fidelity.steps import STEPS_FILE, reason_not_a_case
@@ -47,17 +47,17 @@ def left_out(folder: Path) -> list[LeftOut]:
 
 
 def _reasons(folder: Path) -> Iterator[tuple[str, str]]:
-    for row in _rows(folder / STEPS_FILE):
+    for row in read_table(folder / STEPS_FILE, STEPS_FILE).rows():
         why = None if row["source"] == "vidur" else reason_not_a_case(row)
         if why is not None:
             yield STEPS_FILE, why
-    for row in _rows(folder / SERVED_FILE):
+    for row in read_table(folder / SERVED_FILE, SERVED_FILE).rows():
         why = _why_not_served(row)
         if why is not None:
             yield SERVED_FILE, why
 
 
-def _why_not_served(row: dict[str, str]) -> str | None:
+def _why_not_served(row: Row) -> str | None:
     if any(selected(row, *selection) for *selection, _ in SERVED_PRESETS):
         return None
     if row["mode"] != "agg":
@@ -70,8 +70,3 @@ def _why_not_served(row: dict[str, str]) -> str | None:
         precision=row["precision"] or "bf16",
         gpu=GPUS[row["system"]],
     )
-
-
-def _rows(file: Path) -> Iterator[dict[str, str]]:
-    with file.open(encoding="utf-8", newline="") as lines:
-        yield from csv.DictReader(lines)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from simqueue.calibration import StepCase
-from simqueue.fidelity.steps import GPUS
+from simqueue.datafiles.csvtable import read_table
+from simqueue.fidelity.steps import GPUS, STEPS_FILE
 from simqueue.hardware import Model, ModelSettings, load_gpu, load_model
 from simqueue.steptime import Batch, Coefficients
 
@@ -24,26 +24,25 @@ def part_cases(folder: Path) -> list[StepCase]:
     models = {name: load_model(library, Path()) for name, library in LIBRARY.items()} | {"llama2-7b": _llama2_7b()}
     shares: dict[tuple[str, int], Model] = {}
     cases = []
-    with (folder / "step_times.csv").open(encoding="utf-8", newline="") as lines:
-        for number, row in enumerate(csv.DictReader(lines), start=2):
-            if row["source"] != "vidur":
-                continue
-            tensor_parallel, tokens = int(float(row["tp"])), round(float(row["tokens_in_step"]))
-            key = (row["model"], tensor_parallel)
-            if key not in shares:
-                shares[key] = _share(models[row["model"]], tensor_parallel)
-            batch = Batch(tokens, tokens, 0, (), 0)
-            cases.append(
-                StepCase(
-                    where=f"step_times.csv, line {number}",
-                    model=shares[key],
-                    gpu=gpus[GPUS[row["gpu"]]],
-                    tensor_parallel=1,
-                    batch=batch,
-                    measured_s=float(row["measured_ms"]) / 1e3,
-                    group=f"vidur TP {tensor_parallel}",
-                )
+    for row in read_table(folder / STEPS_FILE, STEPS_FILE).rows():
+        if row["source"] != "vidur":
+            continue
+        tensor_parallel, tokens = row.integer("tp"), round(row.number("tokens_in_step"))
+        key = (row["model"], tensor_parallel)
+        if key not in shares:
+            shares[key] = _share(models[row["model"]], tensor_parallel)
+        batch = Batch(tokens, tokens, 0, (), 0)
+        cases.append(
+            StepCase(
+                where=row.where,
+                model=shares[key],
+                gpu=gpus[GPUS[row["gpu"]]],
+                tensor_parallel=1,
+                batch=batch,
+                measured_s=row.number("measured_ms") / 1e3,
+                group=f"vidur TP {tensor_parallel}",
             )
+        )
     return cases
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from simqueue.datafiles.csvtable import Row, read_table
 from simqueue.engines import ENGINES
 from simqueue.engines.base import SettledEngine, Surroundings
 from simqueue.hardware import load_gpu, load_model
@@ -135,10 +135,10 @@ def replay(run: Served, folder: Path) -> Replay:
     )
 
 
-def simulate(run: Served, rows: list[dict[str, str]]) -> Recording:
+def simulate(run: Served, rows: list[Row]) -> Recording:
     """Play the measured requests through the engine; they arrive when the engine queued them."""
     requests = [
-        Request(row["request_id"], float(row["queued_s"]), int(row["input_toks"]), int(row["output_toks"]))
+        Request(row["request_id"], row.number("queued_s"), row.integer("input_toks"), row.integer("output_toks"))
         for row in rows
     ]
     gpu, model = load_gpu(run.gpu, Path()), load_model(MODEL, Path())
@@ -172,7 +172,7 @@ def _cache(engine: SettledEngine, blocks: int) -> KVCache:
     )
 
 
-def least_preemptions(rows: list[dict[str, str]], series: Mapping[str, Column]) -> int:
+def least_preemptions(rows: list[Row], series: Mapping[str, Column]) -> int:
     """Return the least number of preemptions that explains the measured running requests.
 
     At each second, those that have been scheduled and have not ended, less those that run, have been preempted and
@@ -185,19 +185,17 @@ def least_preemptions(rows: list[dict[str, str]], series: Mapping[str, Column]) 
     return int(np.maximum(0, np.diff(out, prepend=0)).sum())
 
 
-def _rows(file: Path, data_name: str) -> list[dict[str, str]]:
-    with file.open(encoding="utf-8", newline="") as lines:
-        rows = [row for row in csv.DictReader(lines) if row["gpu"] == data_name]
-    return sorted(rows, key=lambda row: float(row["queued_s"]))
+def _rows(file: Path, data_name: str) -> list[Row]:
+    rows = [row for row in read_table(file, file.name).rows() if row["gpu"] == data_name]
+    return sorted(rows, key=lambda row: row.number("queued_s"))
 
 
 def _series(file: Path, data_name: str) -> dict[str, Column]:
-    with file.open(encoding="utf-8", newline="") as lines:
-        rows = [row for row in csv.DictReader(lines) if row["gpu"] == data_name]
+    rows = [row for row in read_table(file, file.name).rows() if row["gpu"] == data_name]
     return {
         name: _column(rows, column) for name, column in (("t_s", "t"), ("running", "running"), ("waiting", "waiting"))
     }
 
 
-def _column(rows: list[dict[str, str]], name: str) -> Column:
-    return np.array([float(row[name]) for row in rows])
+def _column(rows: list[Row], name: str) -> Column:
+    return np.array([row.number(name) for row in rows])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,6 +10,7 @@ import numpy as np
 
 from simqueue.calibration import ServedCase
 from simqueue.calibration.closed_loop import ClosedLoop, compose
+from simqueue.datafiles.csvtable import Row, read_table
 from simqueue.hardware import Gpu, Model, kv_pool_blocks, load_gpu, load_model
 
 MODELS: Final = {
@@ -62,15 +61,14 @@ def served_rows(folder: Path, engine: str, model: str, precision: str, gpu: str 
     gpus = {name: load_gpu(name, Path()) for name in GPUS.values()}
     base = load_model(model, Path())
     stored = base.with_precision(weights="fp8") if precision == "fp8" else base
-    rows = []
-    with file.open(encoding="utf-8", newline="") as lines:
-        for number, row in enumerate(csv.DictReader(lines), start=2):
-            if selected(row, engine, model, precision, gpu):
-                rows.append(_row(row, f"{file.name}, line {number}", stored, gpus[GPUS[row["system"]]]))
-    return rows
+    return [
+        _row(row, stored, gpus[GPUS[row["system"]]])
+        for row in read_table(file, file.name).rows()
+        if selected(row, engine, model, precision, gpu)
+    ]
 
 
-def selected(row: Mapping[str, str], engine: str, model: str, precision: str, gpu: str | None) -> bool:
+def selected(row: Row, engine: str, model: str, precision: str, gpu: str | None) -> bool:
     """Say whether a row is of this engine, model and precision (and GPU), and of one unsplit server."""
     wanted = (
         row["backend"] == engine
@@ -78,16 +76,16 @@ def selected(row: Mapping[str, str], engine: str, model: str, precision: str, gp
         and (row["precision"] or "bf16") == precision
         and (gpu is None or GPUS[row["system"]] == gpu)
     )
-    return wanted and row["mode"] == "agg" and float(row["pp_size"] or 1) == 1
+    return wanted and row["mode"] == "agg" and row.number("pp_size", empty=1) == 1
 
 
-def _row(row: dict[str, str], where: str, model: Model, gpu: Gpu) -> ServedRow:
-    tensor_parallel, isl, osl = int(float(row["tp_size"])), int(float(row["isl"])), int(float(row["osl"]))
-    concurrency = int(float(row["silicon_concurrency"] or row["batch_size"]))
+def _row(row: Row, model: Model, gpu: Gpu) -> ServedRow:
+    tensor_parallel, isl, osl = row.integer("tp_size"), row.integer("isl"), row.integer("osl")
+    concurrency = row.integer("silicon_concurrency" if row["silicon_concurrency"] else "batch_size")
     drawn = row["origin"].startswith(DRAWN_LENGTHS)
     loop = _loop(row["backend"], model, gpu, tensor_parallel, (isl, osl, concurrency), drawn=drawn)
     composition = compose(loop)
-    parts = (where, model, gpu, tensor_parallel, composition.batches)
+    parts = (row.where, model, gpu, tensor_parallel, composition.batches)
     return ServedRow(
         engine=row["backend"],
         gpu=gpu.name,
@@ -97,8 +95,8 @@ def _row(row: dict[str, str], where: str, model: Model, gpu: Gpu) -> ServedRow:
         isl=isl,
         osl=osl,
         concurrency=concurrency,
-        tpot=ServedCase(*parts, composition.tpot_weights.tolist(), float(row["silicon_tpot_ms"]) / 1e3),
-        ttft=ServedCase(*parts, composition.ttft_weights.tolist(), float(row["silicon_ttft_ms"]) / 1e3),
+        tpot=ServedCase(*parts, composition.tpot_weights.tolist(), row.number("silicon_tpot_ms") / 1e3),
+        ttft=ServedCase(*parts, composition.ttft_weights.tolist(), row.number("silicon_ttft_ms") / 1e3),
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from simqueue.calibration import StepCase
+from simqueue.datafiles.csvtable import Row, read_table
 from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.steptime import Batch
 
@@ -41,7 +41,7 @@ def step_cases(folder: Path, sources: tuple[str, ...] = ()) -> list[StepCase]:
     return list(_read(folder / STEPS_FILE, sources, gpus, models))
 
 
-def reason_not_a_case(row: Mapping[str, str]) -> str | None:
+def reason_not_a_case(row: Row) -> str | None:
     """Say why a row of the step times is not priced as a whole step; None: it is."""
     if row["source"] == "vidur":
         return "parts of a step"
@@ -53,33 +53,32 @@ def reason_not_a_case(row: Mapping[str, str]) -> str | None:
 
 
 def _read(file: Path, sources: tuple[str, ...], gpus: dict[str, Gpu], models: dict[str, Model]) -> Iterator[StepCase]:
-    with file.open(encoding="utf-8", newline="") as lines:
-        for number, row in enumerate(csv.DictReader(lines), start=2):
-            if sources and row["source"] not in sources:
-                continue
-            if reason_not_a_case(row) is not None:
-                continue
-            yield StepCase(
-                where=f"{file.name}, line {number}",
-                model=models[MODELS[row["model"]]],
-                gpu=gpus[GPUS[row["gpu"]]],
-                tensor_parallel=int(float(row["tp"])),
-                batch=_batch(row),
-                measured_s=float(row["measured_ms"]) / 1e3,
-                group=row["source"],
-            )
+    for row in read_table(file, file.name).rows():
+        if sources and row["source"] not in sources:
+            continue
+        if reason_not_a_case(row) is not None:
+            continue
+        yield StepCase(
+            where=row.where,
+            model=models[MODELS[row["model"]]],
+            gpu=gpus[GPUS[row["gpu"]]],
+            tensor_parallel=row.integer("tp"),
+            batch=_batch(row),
+            measured_s=row.number("measured_ms") / 1e3,
+            group=row["source"],
+        )
 
 
-def _batch(row: dict[str, str]) -> Batch:
+def _batch(row: Row) -> Batch:
     """Return the batch of a row: decodes at a mean context, equal prompts, or both."""
-    seqs = float(row["batch_size"])
+    seqs = row.number("batch_size")
     if row["phase"] == "decode":
         decodes = max(1, round(seqs))
-        return Batch(decodes, decodes, round(decodes * float(row["context_len"])), (), decodes)
-    new_tokens, past = round(float(row["n_prefill_tokens"])), round(float(row["kv_prefill"] or 0))
+        return Batch(decodes, decodes, round(decodes * row.number("context_len")), (), decodes)
+    new_tokens, past = round(row.number("n_prefill_tokens")), round(row.number("kv_prefill", empty=0))
     if row["phase"] == "mixed":
-        decodes = round(float(row["n_decode"]))
-        context = decodes * round(float(row["kv_decode"]))
+        decodes = round(row.number("n_decode"))
+        context = decodes * round(row.number("kv_decode"))
         return Batch(decodes, decodes, context, ((past, new_tokens),), decodes + 1)
     pieces = round(seqs)
     return Batch(prefill=((past, new_tokens // pieces),) * pieces, sampled_rows=pieces)

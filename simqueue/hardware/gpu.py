@@ -8,9 +8,8 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from simqueue.hardware.facts import Count
 from simqueue.hardware.precision import WeightFormat
-from simqueue.settings import Settings
+from simqueue.settings import Count, Settings
 
 MIB = 2**20
 GB = 1e9

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from simqueue.datafiles.library import validated
+from simqueue.datafiles.text import read_json
 from simqueue.errors import InputError
-from simqueue.hardware.facts import validated
 from simqueue.hardware.model_settings import ModelSettings
 from simqueue.names import unknown
 
@@ -51,7 +51,7 @@ def read_config(file: Path, name: str) -> ModelSettings:
     InputError
         The file cannot be read, its architecture is not known, or it holds something that is not modelled.
     """
-    config = _load(file)
+    config: Config = read_json(file)
     architecture = _architecture(config, file)
     config = {**_CLASS_DEFAULTS.get(architecture, {}), **_text_part(config)}
     keys = {
@@ -62,18 +62,6 @@ def read_config(file: Path, name: str) -> ModelSettings:
         **_READERS[architecture](config, file),
     }
     return validated(ModelSettings, {"name": name, **keys}, str(file))
-
-
-def _load(file: Path) -> Config:
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: cannot be read: {error}") from error
-    except json.JSONDecodeError as error:
-        raise InputError(f"{file}, line {error.lineno}: not valid JSON: {error.msg}") from error
-    if not isinstance(config, dict):
-        raise InputError(f"{file}: must be a JSON object, not a {type(config).__name__}")
-    return config
 
 
 def _architecture(config: Config, file: Path) -> str:

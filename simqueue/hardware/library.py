@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Discriminator, Tag
 
-from simqueue.errors import InputError
-from simqueue.hardware.facts import names_in, read_facts, read_yaml, validated
+from simqueue.datafiles.library import Library, validated
+from simqueue.datafiles.yamlfile import read_yaml
 from simqueue.hardware.gpu import MIB, Gpu, GpuSettings
 from simqueue.hardware.model import Model
 from simqueue.hardware.model_settings import ModelSettings
-from simqueue.names import unknown
 
 
 def _form(value: Any) -> str:
@@ -29,18 +27,18 @@ ModelChoice = Annotated[Annotated[str, Tag("name")] | Annotated[ModelSettings, T
 """What a scenario's `model` key takes."""
 
 
-def _folder(kind: str) -> Traversable:
-    return files("simqueue.hardware") / kind
+GPUS = Library(files("simqueue.hardware") / "gpus", "gpu")
+MODELS = Library(files("simqueue.hardware") / "models", "model")
 
 
 def gpu_names() -> list[str]:
     """Return the names of the GPUs that come with the package, sorted."""
-    return names_in(_folder("gpus"))
+    return GPUS.names()
 
 
 def model_names() -> list[str]:
     """Return the names of the models that come with the package, sorted."""
-    return names_in(_folder("models"))
+    return MODELS.names()
 
 
 def load_gpu(value: str | GpuSettings, base_dir: Path) -> Gpu:
@@ -63,7 +61,7 @@ def load_gpu(value: str | GpuSettings, base_dir: Path) -> Gpu:
     if value in gpu_names():
         return _packaged_gpu(value)
     if not _looks_like_a_file(value, base_dir, (".yaml", ".yml")):
-        raise InputError(unknown("gpu", value, gpu_names()))
+        raise GPUS.unknown(value)
     file = base_dir / value
     return validated(GpuSettings, {"name": file.stem, **read_yaml(file)}, str(file)).to_gpu()
 
@@ -89,7 +87,7 @@ def load_model(value: str | ModelSettings, base_dir: Path) -> Model:
     if value in model_names():
         return _packaged_model(value)
     if not _looks_like_a_file(value, base_dir, (".json",)):
-        raise InputError(unknown("model", value, model_names()))
+        raise MODELS.unknown(value)
     from simqueue.hardware.huggingface import read_config  # noqa: PLC0415  (settings stay light to import)
 
     file = base_dir / value
@@ -101,13 +99,13 @@ def load_model(value: str | ModelSettings, base_dir: Path) -> Model:
 
 @cache
 def _packaged_gpu(name: str) -> Gpu:
-    facts = read_facts(_folder("gpus"), name, "gpu")
+    facts = GPUS.facts(name)
     return validated(GpuSettings, {"name": name, **facts.values}, f"gpu '{name}'").to_gpu(facts.description)
 
 
 @cache
 def _packaged_model(name: str) -> Model:
-    facts = read_facts(_folder("models"), name, "model")
+    facts = MODELS.facts(name)
     settings = validated(ModelSettings, {"name": name, **facts.values}, f"model '{name}'")
     return settings.to_model(facts.description)
 

@@ -9,10 +9,9 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from simqueue.hardware.counting import counted
-from simqueue.hardware.facts import Count
 from simqueue.hardware.model import Model
 from simqueue.hardware.precision import KVFormat, WeightFormat
-from simqueue.settings import Settings
+from simqueue.settings import Count, Settings
 
 _GEOMETRY = ("hidden", "intermediate", "vocab")
 _GEOMETRY_OPTIONS = (

@@ -14,7 +14,7 @@ from simqueue.steptime.constant import ConstantSettings, ConstantStepTime
 from simqueue.steptime.linear import LinearSettings, LinearStepTime
 from simqueue.steptime.preset import is_file
 from simqueue.steptime.roofline_settings import RooflineSettings
-from simqueue.steptime.table import TableSettings, read_table
+from simqueue.steptime.table import TableSettings, read_step_table
 
 StepTimeSettings = Annotated[
     ConstantSettings | LinearSettings | RooflineSettings | TableSettings, Field(discriminator="kind")
@@ -72,7 +72,7 @@ def build(
                 settings.per_context_token_s,
             )
         case TableSettings():
-            return read_table(settings.path, base_dir, refuses=settings.outside == "refuse")
+            return read_step_table(settings.path, base_dir, refuses=settings.outside == "refuse")
         case RooflineSettings():
             return _roofline(settings, model, gpu, tensor_parallel, base_dir)
 

@@ -11,13 +11,12 @@ from typing import Any
 
 from pydantic import Field
 
-from simqueue.errors import InputError
-from simqueue.hardware.facts import facts_in, names_in, read_yaml, validated
-from simqueue.names import unknown
+from simqueue.datafiles.library import Library, facts_in, validated
+from simqueue.datafiles.yamlfile import read_yaml
 from simqueue.settings import Settings
 from simqueue.steptime.coefficients import Coefficients
 
-PRESETS = files("simqueue.steptime") / "presets"
+PRESETS = Library(files("simqueue.steptime") / "presets", "preset")
 _ENDINGS = (".yaml", ".yml")
 
 
@@ -80,7 +79,7 @@ class Preset:
 
 def preset_names() -> list[str]:
     """Return the names of the presets that come with the package, sorted."""
-    return names_in(PRESETS)
+    return PRESETS.names()
 
 
 def is_file(preset: str) -> bool:
@@ -107,17 +106,17 @@ def load_preset(preset: str, base_dir: Path = Path()) -> Preset:
         return _preset(preset, read_yaml(base_dir / preset))
     if preset in preset_names():
         return _packaged(preset)
-    raise InputError(unknown("preset", preset, preset_names()))
+    raise PRESETS.unknown(preset)
 
 
 @cache
 def _packaged(name: str) -> Preset:
-    return _preset(name, read_yaml(PRESETS / f"{name}.yaml"))
+    return _preset(name, PRESETS.read(name))
 
 
 def _preset(preset: str, content: Mapping[str, Any]) -> Preset:
     card = validated(Card, content, f"preset '{preset}'")
-    values: Mapping[str, Any] = facts_in(content, preset, "preset").values
+    values: Mapping[str, Any] = facts_in(content, f"preset '{preset}'").values
     coefficients = validated(Coefficients, values, f"preset '{preset}'")
     return Preset(preset, card, coefficients, set(values) <= {"bandwidth_share", "mfu"})
 

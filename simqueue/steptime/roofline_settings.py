@@ -9,10 +9,9 @@ from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from simqueue.hardware import Gpu, Model
-from simqueue.names import unknown
 from simqueue.settings import Settings
 from simqueue.steptime.calibrated import CalibratedStepTime
-from simqueue.steptime.preset import Preset, is_file, load_preset, preset_names
+from simqueue.steptime.preset import PRESETS, Preset, is_file, load_preset, preset_names
 from simqueue.steptime.roofline import RooflineStepTime
 
 
@@ -38,8 +37,7 @@ class RooflineSettings(Settings):
     @classmethod
     def _known(cls, preset: str) -> str:
         if not is_file(preset) and preset not in preset_names():
-            line = unknown("preset", preset, preset_names())
-            raise PydanticCustomError("unknown_preset", "{line}", {"line": line})
+            raise PydanticCustomError("unknown_preset", "{line}", {"line": PRESETS.unknown(preset).text})
         return preset
 
     def shares(self, base_dir: Path = Path()) -> tuple[float, float]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from simqueue.datafiles.csvtable import read_table
 from simqueue.errors import InputError
 from simqueue.settings import Settings
 from simqueue.steptime.base import Batch, StepTime
@@ -121,7 +120,7 @@ class TableStepTime(StepTime):
         return total
 
 
-def read_table(path: str, base_dir: Path, *, refuses: bool) -> TableStepTime:
+def read_step_table(path: str, base_dir: Path, *, refuses: bool) -> TableStepTime:
     """Read a grid; see `TableSettings`.
 
     Raises
@@ -129,8 +128,8 @@ def read_table(path: str, base_dir: Path, *, refuses: bool) -> TableStepTime:
     InputError
         The file cannot be read, a value is no number, or a combination is missing or stands twice.
     """
-    points = dict(_points(base_dir / path, path))
-    axes = _axes(points, path)
+    points = _points(base_dir / path, path)
+    axes = _axes(points)
     seconds_at: dict[tuple[int, int, int], float] = {}
     for i, j, k in product(*(range(len(axis)) for axis in axes)):
         at = (axes[0][i], axes[1][j], axes[2][k])
@@ -142,39 +141,21 @@ def read_table(path: str, base_dir: Path, *, refuses: bool) -> TableStepTime:
     return TableStepTime(path, axes, seconds_at, refuses, min(points.values()))
 
 
-def _points(file: Path, path: str) -> Iterator[tuple[Point, float]]:
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    reader = csv.DictReader(lines)
-    missing = [name for name in (*AXES, "ms") if name not in (reader.fieldnames or ())]
-    if missing:
-        raise InputError(f"{path}: missing column {', '.join(missing)}; needed: {', '.join((*AXES, 'ms'))}")
-    seen: set[Point] = set()
-    for number, row in enumerate(reader, start=2):
-        values = [_number(row[name], name, f"{path}, line {number}") for name in (*AXES, "ms")]
-        point = (values[0], values[1], values[2])
-        if point in seen or values[3] <= 0:
-            problem = "stands twice" if point in seen else f"ms = {values[3]:g} must be positive"
-            raise InputError(f"{path}, line {number}: {problem}")
-        seen.add(point)
-        yield point, values[3] / 1e3
+def _points(file: Path, path: str) -> dict[Point, float]:
+    """Return the measured seconds by point."""
+    seconds: dict[Point, float] = {}
+    table = read_table(file, path, pad=True)
+    table.check_columns((*AXES, "ms"))
+    for row in table.rows():
+        decodes, context, prefill = (row.number(name, least=0) for name in AXES)
+        point = (decodes, context, prefill)
+        if point in seconds:
+            raise row.error("this combination occurs twice")
+        seconds[point] = row.number("ms", above=0) / 1e3
+    return seconds
 
 
-def _number(text: str | None, name: str, where: str) -> float:
-    try:
-        value = float(text or "")
-    except ValueError:
-        value = float("nan")
-    if not isfinite(value) or value < 0:
-        raise InputError(f"{where}: {name} = {text!r} must be a number of at least 0")
-    return value
-
-
-def _axes(points: Mapping[Point, float], path: str) -> Axes:
-    if not points:
-        raise InputError(f"{path}: has no rows")
+def _axes(points: Mapping[Point, float]) -> Axes:
     with_decodes = [point for point in points if point[0] > 0] or list(points)
     return (
         tuple(sorted({point[0] for point in points})),

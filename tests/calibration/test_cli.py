@@ -153,11 +153,11 @@ def test_bad_rows_end_the_command_or_are_named(measured: Path, capsys: pytest.Ca
     command = ["calibrate", str(measured), *MODEL, "--out", "own.yaml", "--base", "vllm-h100-kernels"]
     assert run_command(command) == 2
     told = capsys.readouterr().err
-    assert "own.csv, line 14: 0.5 ms is faster than the peaks of h100-sxm allow" in told
+    assert "own.csv:14: 0.5 ms is faster than the peaks of h100-sxm allow" in told
     assert "1 bad rows of 13; --drop-bad-rows skips them" in told
     assert not Path("own.yaml").exists()
     assert run_command([*command, "--drop-bad-rows"]) == 0
-    assert "left out: own.csv, line 14: 0.5 ms is faster" in capsys.readouterr().out
+    assert "left out: own.csv:14: 0.5 ms is faster" in capsys.readouterr().out
 
 
 def test_a_preset_must_be_named_as_one(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:

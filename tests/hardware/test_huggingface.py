@@ -237,7 +237,7 @@ def test_biases_are_counted(tmp_path: Path) -> None:
 def test_broken_json_names_its_line(tmp_path: Path) -> None:
     """A config.json that is no JSON is refused with its line; one that is no object, with what it is."""
     (tmp_path / "config.json").write_text('{\n  "hidden_size": 4096,\n}\n')
-    with pytest.raises(InputError, match=r"config.json, line [23]: not valid JSON"):
+    with pytest.raises(InputError, match=r"config.json:[23]: not valid JSON"):
         load_model("config.json", tmp_path)
     write(tmp_path, [1])
     with pytest.raises(InputError, match="must be a JSON object, not a list"):

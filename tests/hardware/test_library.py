@@ -1,11 +1,11 @@
 """GPUs and models by name, by file, inline."""
 
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from simqueue.datafiles.library import Library
 from simqueue.errors import InputError
 from simqueue.hardware import (
     GpuChoice,
@@ -19,7 +19,7 @@ from simqueue.hardware import (
     model_names,
     model_rows,
 )
-from simqueue.hardware.facts import read_facts
+from simqueue.hardware.library import GPUS, MODELS
 
 HERE = Path()
 
@@ -88,24 +88,14 @@ def test_peaks_by_format() -> None:
     assert load_gpu("b200", HERE).flops_for("fp4") == 9000e12
 
 
-@pytest.mark.parametrize("kind", ["gpus", "models"])
-def test_every_fact_has_a_source(kind: str) -> None:
+@pytest.mark.parametrize("library", [GPUS, MODELS])
+def test_every_fact_has_a_source(library: Library) -> None:
     """Each value in the data files stands in a group with a source, and each file has a description."""
-    folder = files("simqueue.hardware") / kind
-    for name in gpu_names() if kind == "gpus" else model_names():
-        facts = read_facts(folder, name, kind)
+    for name in library.names():
+        facts = library.facts(name)
         assert facts.description
         assert facts.values.keys() == facts.sources.keys()
         assert all(len(source) > 20 for source in facts.sources.values())
-
-
-def test_a_fact_without_source_is_refused(tmp_path: Path) -> None:
-    """A data file with a value that has no source, or the same value twice, is not accepted."""
-    (tmp_path / "bare.yaml").write_text("description: x\nfacts:\n  - memory_mib: 1\n")
-    (tmp_path / "twice.yaml").write_text("description: x\nfacts:\n  - {source: a, m: 1}\n  - {source: b, m: 2}\n")
-    for name, key in (("bare", "memory_mib"), ("twice", "'m'")):
-        with pytest.raises(InputError, match=key):
-            read_facts(tmp_path, name, "gpu")
 
 
 def test_unknown_names_get_the_nearest() -> None:

@@ -37,9 +37,9 @@ def test_the_other_kinds_need_a_model_and_a_gpu(tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("decode_seqs,ms\n1,2\n", "missing column prefill_tokens"),
-        ("decode_seqs,prefill_tokens,ms\n1,0,0\n", "line 2: a step needs ms > 0"),
-        ("decode_seqs,prefill_tokens,ms\n1,x,1\n", "line 2: could not convert"),
+        ("decode_seqs,ms\n1,2\n", "column 'prefill_tokens' is missing"),
+        ("decode_seqs,prefill_tokens,ms\n1,0,0\n", "steps.csv:2: ms '0' is not a finite number above 0"),
+        ("decode_seqs,prefill_tokens,ms\n1,x,1\n", "steps.csv:2: prefill_tokens 'x' is not a number"),
     ],
 )
 def test_a_bad_table_is_named(text: str, said: str, tmp_path: Path) -> None:

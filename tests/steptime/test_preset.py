@@ -100,7 +100,7 @@ def test_paths_can_be_placed(tmp_path: Path) -> None:
     [
         ("mfu: 0.7", "mfuu: 0.7", "did you mean 'mfu'"),
         ("mfu: 0.7", "mfu: 1.7", "mfu: Input should be less than or equal to 1"),
-        ("  - source: a test\n    bandwidth_share", "  - bandwidth_share", "must stand once, in a group with a source"),
+        ("  - source: a test\n    bandwidth_share", "  - bandwidth_share", "must occur once, in a group with a source"),
         ("decode_seqs: [1, 64]", "decode_seqs: [1]", "valid.decode_seqs"),
         ("gpu: h100-sxm", "gp: h100-sxm", "did you mean 'gpu'"),
     ],
