@@ -6,8 +6,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import simqueue as sq
-from simqueue.report.capacity import save
-from simqueue.report.style import figure_style
+from simqueue.figures.capacity import save
+from simqueue.figures.style import figure_style
 from simqueue.statistics.intervals import mean_interval
 
 REPORTS = Path("reports/experiments")

@@ -4,7 +4,7 @@ from drawing import POOL, constant, geometric, linear, whole, write
 
 from simqueue.experiment.load import policy_loads
 from simqueue.experiment.rates import curves, simulated
-from simqueue.report.capacity import capacity_figure
+from simqueue.figures.capacity import capacity_figure
 from simqueue.scenario import from_mapping
 
 loaded = from_mapping(

@@ -140,7 +140,7 @@ def _draw(
     scenario: Scenario, file: Path, *, simulate: bool, replications: int, requests: int, workers: int | None
 ) -> None:
     from simqueue.experiment.rates import SHARES, curves, simulated
-    from simqueue.report.capacity import capacity_figure, save
+    from simqueue.figures.capacity import capacity_figure, save
 
     lines = curves(scenario)
     if not lines:

@@ -40,9 +40,9 @@ def bench(
     found = measurements(runs, torch.__version__, "cuda" if torch.cuda.is_available() else "cpu")
     _show(runs, lengths)
     if out is not None:
+        from simqueue.figures.canvas import save
         from simqueue.module08.figures import slot_fill
         from simqueue.module08.recorded import step_rows, write
-        from simqueue.report.canvas import save
 
         write(found, out / "bench.json")
         (out / "steps.csv").write_text(step_rows(found.times), encoding="utf-8", newline="\n")

@@ -40,7 +40,7 @@ def report(
     if Path(source).is_dir():
         if set_ or seed is not None or replications is not None:
             raise InputError(f"{source}: is a saved result; --set, --seed and --replications go with a scenario")
-        from simqueue.report.stored import read_result
+        from simqueue.results.stored import read_result
 
         result = read_result(Path(source))
     else:

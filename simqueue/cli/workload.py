@@ -55,7 +55,7 @@ def workload(
         typer.echo(f"note: {line}")
     console().print(_table(described))
     if not no_figures:
-        from simqueue.report.workload import save_workload_figure
+        from simqueue.figures.workload import save_workload_figure
 
         typer.echo("written:")
         for path in save_workload_figure(described, out or RESULTS / f"{loaded.name}-workload"):

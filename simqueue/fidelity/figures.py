@@ -10,7 +10,7 @@ import numpy as np
 
 from simqueue.fidelity.evaluate import Compared, ComparedServed
 from simqueue.fidelity.replay import METRICS, Replay
-from simqueue.report.style import figure_style, line_styles
+from simqueue.figures.style import figure_style, line_styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from simqueue.figures.activity import token_gaps
+from simqueue.figures.canvas import legend_below, new_figure
+from simqueue.figures.regions import BandPanel, Point, band_figure
+from simqueue.figures.roofline import roofline_figure
+from simqueue.figures.style import figure_style
+from simqueue.figures.timeline import Stay, draw_stays, stay_legend
+from simqueue.figures.tradeoff import chunk_figure, series_figure
 from simqueue.hardware import load_gpu, load_model
 from simqueue.module08.bench import BENCH_POLICIES, BenchRun, planned
 from simqueue.module08.engines import BACKLOGS, ENGINES, VLLM, EngineRow
 from simqueue.module08.sweep import CHUNKS, H100, played, ratio
-from simqueue.report.activity import token_gaps
-from simqueue.report.canvas import legend_below, new_figure
-from simqueue.report.regions import BandPanel, Point, band_figure
-from simqueue.report.roofline import roofline_figure
-from simqueue.report.style import figure_style
-from simqueue.report.timeline import Stay, draw_stays, stay_legend
-from simqueue.report.tradeoff import chunk_figure, series_figure
 from simqueue.steptime import Batch, RooflineStepTime
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from simqueue.figures.regions import BandPanel, Point, VerdictMap, band_figure, verdict_maps
 from simqueue.module08.claims import Holds, Rule, Swept, larger_pays, static_is_worse, tail_not_middle, tpot_tail
 from simqueue.module08.sweep import CHUNKS, COSTS, H100, POLICIES, linear, loads, played, rate_at, ratio
-from simqueue.report.regions import BandPanel, Point, VerdictMap, band_figure, verdict_maps
 from simqueue.results.result import Result
 
 if TYPE_CHECKING:

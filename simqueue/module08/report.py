@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from simqueue.figures.regions import Point
+from simqueue.figures.tradeoff import rate_figure
 from simqueue.module08 import figures as drawn
 from simqueue.module08 import regions
 from simqueue.module08.arithmetic import figures as arithmetic
@@ -18,8 +20,6 @@ from simqueue.module08.recorded import Measurements, read
 from simqueue.module08.sweep import CHUNKS, COSTS, H100, LINEAR, POLICIES, linear, over_rates, played, rate_at, ratio
 from simqueue.module08.traffic import module_traffic, own_figures
 from simqueue.report.document import Cells, Document, Heading, Items, Paragraph, Picture, html, markdown, write_pictures
-from simqueue.report.regions import Point
-from simqueue.report.tradeoff import rate_figure
 
 COMMAND: Final = "simqueue module08 report"
 BENCH_FILE: Final = Path("module08", "bench.json")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from simqueue.report.canvas import image, save
+from simqueue.figures.canvas import image, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

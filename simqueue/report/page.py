@@ -6,15 +6,15 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from simqueue.report.activity import kv_and_queue, step_composition, token_gaps
-from simqueue.report.cdf import latency_figure
+from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
+from simqueue.figures.cdf import latency_figure
+from simqueue.figures.timeline import batch_timeline
+from simqueue.figures.view import first_replication
 from simqueue.report.document import Cells, Code, Document, Heading, Items, Paragraph, Picture
-from simqueue.report.shown import first_replication
 from simqueue.report.text import comparison_rows, notes
-from simqueue.report.timeline import batch_timeline
 
 if TYPE_CHECKING:
-    from simqueue.report.shown import Shown
+    from simqueue.figures.view import ResultView
 
 _MOST_REASONS: Final = 20
 _MOST_ROWS: Final = 400
@@ -22,7 +22,7 @@ _MOST_POLICIES: Final = 4
 """Policies that get figures of their own; the tables and the common figures show all."""
 
 
-def result_page(result: Shown) -> Document:
+def result_page(result: ResultView) -> Document:
     """Return the page of a result, fresh or read back from its folder."""
     name = str(result.scenario.get("name", "scenario"))
     document = Document(f"simqueue: {name}")
@@ -38,13 +38,13 @@ def result_page(result: Shown) -> Document:
     return document
 
 
-def _comparison(result: Shown) -> Cells:
+def _comparison(result: ResultView) -> Cells:
     policies, rows = comparison_rows(result)
     table = tuple((label, *cells) for label, cells in rows)
     return Cells(("", *policies), table, numeric=tuple(range(1, len(policies) + 1)))
 
 
-def _refusals(result: Shown) -> list[Cells]:
+def _refusals(result: ResultView) -> list[Cells]:
     """Say why requests were turned away, one row a reason."""
     refused = result.requests[result.requests["status"] == "rejected"]
     if refused.empty:
@@ -54,7 +54,7 @@ def _refusals(result: Shown) -> list[Cells]:
     return [Cells(("policy", "reason", "requests"), tuple(rows), caption="Rejected requests", numeric=(2,))]
 
 
-def _add_figures(document: Document, result: Shown) -> None:
+def _add_figures(document: Document, result: ResultView) -> None:
     document.add(Heading("Latency"))
     document.add(Picture(latency_figure(result), "latency", "Distribution of latencies over finished requests."))
     document.add(Heading("Over time"))
@@ -75,14 +75,14 @@ def _add_figures(document: Document, result: Shown) -> None:
         document.add(Paragraph(f"The steps and slots of {left} more policies are not drawn."))
 
 
-def _first_part_s(result: Shown) -> float | None:
+def _first_part_s(result: ResultView) -> float | None:
     """Return the end of the part of a run in which single steps can be told apart; None: all of it."""
     starts = [table["start_s"].to_numpy() for table in (first_replication(result.steps, p) for p in result.policies)]
     late = [float(start[_MOST_ROWS]) for start in starts if len(start) > _MOST_ROWS]
     return min(late) if late else None
 
 
-def _resolved(result: Shown) -> list[Code]:
+def _resolved(result: ResultView) -> list[Code]:
     """Return the scenario as it was resolved, and where each value came from."""
     values = {key: value for key, value in result.scenario.items() if key != "origin"}
     blocks = [Code(json.dumps(values, indent=2, ensure_ascii=False), "Resolved scenario")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from rich import box
@@ -12,8 +12,8 @@ from rich.text import Text
 from simqueue.results.replicated import missing_values
 
 if TYPE_CHECKING:
-    from simqueue.report.shown import Shown
-    from simqueue.results.summary import Row, Value
+    from simqueue.figures.view import ResultView
+    from simqueue.results.summary import Value
 
 UNDEFINED: Final = "-"
 _ACROSS: Final = 5
@@ -49,6 +49,7 @@ def _number(value: Value) -> str:
 
 
 Format = Callable[["Value"], str]
+Row = Mapping[str, "Value"]
 _SECTIONS: Final[tuple[tuple[tuple[str, str, Format], ...], ...]] = (
     (
         ("completed", "completed", _count),
@@ -115,7 +116,7 @@ _PERCENTILES: Final = tuple(
 )
 
 
-def comparison_table(result: Shown, width: int = _WIDTH) -> Table:
+def comparison_table(result: ResultView, width: int = _WIDTH) -> Table:
     """Return the numbers people need first, policies side by side, as many as fit `width` (at most 100) columns.
 
     With replications, means carry the half-width of their interval: value ±half-width. Undefined values are shown as
@@ -135,11 +136,11 @@ def comparison_table(result: Shown, width: int = _WIDTH) -> Table:
     return table
 
 
-def _of_all(result: Shown) -> list[Row]:
+def _of_all(result: ResultView) -> list[Row]:
     return [row for row in result.summary_rows if row["request_class"] == "all"]
 
 
-def _of_classes(result: Shown) -> dict[str, dict[str, Row]]:
+def _of_classes(result: ResultView) -> dict[str, dict[str, Row]]:
     """Return the rows of workloads and classes by name, then by policy; a name may be missing at a policy."""
     found: dict[str, dict[str, Row]] = {}
     for row in result.summary_rows:
@@ -166,7 +167,7 @@ def _widest(row: Row, classes: dict[str, dict[str, Row]]) -> int:
     return max(map(len, (policy, *texts))) + 2
 
 
-def comparison_rows(result: Shown) -> tuple[list[str], list[tuple[str, list[str]]]]:
+def comparison_rows(result: ResultView) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """Return the policies' names, and for each line of the comparison its label and one text a policy."""
     rows = _of_all(result)
     policies = [str(row["policy"]) for row in rows]
@@ -183,7 +184,7 @@ def comparison_rows(result: Shown) -> tuple[list[str], list[tuple[str, list[str]
     return policies, lines
 
 
-def notes(result: Shown) -> list[str]:
+def notes(result: ResultView) -> list[str]:
     """Return what a reader must know beside the table: intervals, warm-up, and percentiles of too few requests."""
     rows = _of_all(result)
     lines = []

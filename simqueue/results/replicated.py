@@ -43,13 +43,13 @@ def pooled_rows(rows: Iterable[Row], confidence: float = CONFIDENCE) -> list[Row
     return [_pooled(group, confidence) for group in groups.values()]
 
 
-def too_small(row: Row, column: str) -> str | None:
+def too_small(row: Mapping[str, Value], column: str) -> str | None:
     """Return a note where a percentile rests on fewer requests than it takes for one to lie beyond it; else None."""
     found = missing_values(row, column)
     return None if found is None else f"{column}: n too small, {found[0]} values; at least {found[1]} are needed"
 
 
-def missing_values(row: Row, column: str) -> tuple[int, int] | None:
+def missing_values(row: Mapping[str, Value], column: str) -> tuple[int, int] | None:
     """Return how many values a percentile rests on and how many it takes for one to lie beyond it; None if enough."""
     q = _PERCENTILES.get(column.split("_", maxsplit=1)[0])
     n = _sample_size(row, column)
@@ -92,7 +92,7 @@ def _interval(name: str, rows: list[Row], confidence: float) -> Mapping[str, Val
     return {f"ci_low_{name}": low, f"ci_high_{name}": high}
 
 
-def _sample_size(row: Row, column: str) -> int | None:
+def _sample_size(row: Mapping[str, Value], column: str) -> int | None:
     if column.endswith("itl_ms"):
         size = row["itl_count"]
     else:

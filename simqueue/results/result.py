@@ -9,9 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from simqueue import figures
 from simqueue.errors import InputError
 from simqueue.request import Status
-from simqueue.results import tables
+from simqueue.results import export, store, tables
 from simqueue.results.metrics import has_status
 from simqueue.results.replicated import pooled_rows
 from simqueue.results.steadiness import STEADY, OfferedLoad, judged, shown, too_light
@@ -21,6 +24,7 @@ from simqueue.statistics.intervals import CONFIDENCE
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
     from simqueue.simulation.recording import Recording
 
@@ -196,6 +200,18 @@ class Result:
         shown = "; there is no steady state to show" if row["window"] == STEADY else ""
         return [f"overloaded, {asked}: latencies grow with the length of the run{shown}"]
 
+    @property
+    def blocks_total(self) -> int | None:
+        """Size of the first policy's KV pool in blocks; None without a run."""
+        return int(self.runs[0].recording.blocks_total) if self.runs else None
+
+    def last_token_s(self, policy: str) -> NDArray[np.float64] | None:
+        """Return when each request of the policy's first replication emitted its last token, NaN if it never did."""
+        for run in self.runs:
+            if run.policy == policy:
+                return np.asarray(run.recording.requests["last_token_s"])
+        return None
+
     def plot_cdf(self, metric: str, ax: Axes | None = None) -> Axes:
         """Draw the distribution of a latency over finished requests, one line a policy.
 
@@ -210,9 +226,7 @@ class Result:
         InputError
             If there is no such metric.
         """
-        from simqueue.report import cdf  # noqa: PLC0415 -- seaborn is slow to load and not always wanted
-
-        return cdf.cdf_axes(self, metric, ax)
+        return figures.cdf_axes(self, metric, ax)
 
     def to_json(self, requests: bool = True, indent: int | None = None) -> str:
         """Return one strict JSON object: scenario, version, seed, summary, requests (if asked), warnings.
@@ -240,9 +254,7 @@ class Result:
 
         See `simqueue.results.store.save` for what is written and what may be replaced.
         """
-        from simqueue.results import store  # noqa: PLC0415 -- pyarrow is slow to load and not always wanted
-
-        return store.save(self, Path(directory), figures)
+        return store.save(self, Path(directory), draw=figures)
 
     def export_trace(self, path: str | Path, policy: str | None = None, replication: int = 0) -> int:
         """Write the requests of one run as a trace that plays the same run again, and return their number.
@@ -261,12 +273,10 @@ class Result:
         InputError
             If there is no such run, or the file cannot be written.
         """
-        from simqueue.results.export import export_trace  # noqa: PLC0415 -- not always wanted
-
         wanted = self.policies[0] if policy is None else policy
         for run in self.runs:
             if run.policy == wanted and run.replication == replication:
-                return export_trace(run.recording, Path(path))
+                return export.export_trace(run.recording, Path(path))
         raise InputError(
             f"there is no run of policy '{wanted}', replication {replication}; policies: {', '.join(self.policies)}"
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from simqueue import figures
 from simqueue.errors import InputError, RunError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 MARKER: Final = "simqueue-result.json"
 
 
-def save(result: Result, directory: Path, figures: bool = True) -> list[Path]:
+def save(result: Result, directory: Path, *, draw: bool) -> list[Path]:
     """Write `result` to `directory` and return the paths of its files.
 
     Written are requests.parquet, steps.parquet, summary.csv, replications.csv (where there are several), summary.json
@@ -47,7 +48,7 @@ def save(result: Result, directory: Path, figures: bool = True) -> list[Path]:
     with holder as held:
         staged = Path(held, "new")
         try:
-            names = _write(result, staged, figures)
+            names = _write(result, staged, draw=draw)
             _swap(staged, target, Path(held, "old"))
         except OSError as error:
             raise RunError(f"{directory}: results could not be written: {error.strerror}") from error
@@ -82,7 +83,7 @@ def _listed(marker: Path) -> list[str] | None:
         return None
 
 
-def _write(result: Result, folder: Path, figures: bool) -> list[str]:
+def _write(result: Result, folder: Path, *, draw: bool) -> list[str]:
     folder.mkdir()
     _write_parquet(result.requests, folder / "requests.parquet")
     _write_parquet(result.steps, folder / "steps.parquet")
@@ -93,10 +94,8 @@ def _write(result: Result, folder: Path, figures: bool) -> list[str]:
     if result.replicated:
         result.replications.to_csv(folder / "replications.csv", index=False, lineterminator="\n")
         names.append("replications.csv")
-    if figures:
-        from simqueue.report import cdf  # noqa: PLC0415 -- seaborn is slow to load and not always wanted
-
-        drawn = cdf.save_figures(result, folder / "figures")
+    if draw:
+        drawn = figures.save_figures(result, folder / "figures")
         names += [path.relative_to(folder).as_posix() for path in drawn]
     _write_text(folder / MARKER, _json({"version": result.version, "files": names}))
     return names

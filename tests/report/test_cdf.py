@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from simqueue.errors import InputError
-from simqueue.report.cdf import METRICS, cdf_axes, cdf_figure, latency_figure, save_figures
-from simqueue.report.style import line_styles
+from simqueue.figures.cdf import METRICS, cdf_axes, cdf_figure, latency_figure, save_figures
+from simqueue.figures.style import line_styles
 
 FACTOR = {"ttft_ms": 1, "tpot_ms": 1, "e2el_ms": 2}
 

@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 
 import simqueue as sq
 from simqueue.errors import InputError
-from simqueue.report import canvas
-from simqueue.report.activity import kv_and_queue, step_composition, token_gaps
-from simqueue.report.regions import BandPanel, VerdictMap, band_figure, verdict_maps
-from simqueue.report.roofline import roofline_figure
-from simqueue.report.timeline import Stay, batch_timeline, draw_stays
-from simqueue.report.tradeoff import chunk_figure, rate_figure, series_figure
+from simqueue.figures import canvas
+from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
+from simqueue.figures.regions import BandPanel, VerdictMap, band_figure, verdict_maps
+from simqueue.figures.roofline import roofline_figure
+from simqueue.figures.timeline import Stay, batch_timeline, draw_stays
+from simqueue.figures.tradeoff import chunk_figure, rate_figure, series_figure
 from simqueue.results.result import Result
 from simqueue.steptime import Batch, RooflineStepTime
 

@@ -16,8 +16,8 @@ from simqueue.cli import run_command
 from simqueue.errors import InputError
 from simqueue.report.document import Cells, Document, Items, Paragraph, html, markdown
 from simqueue.report.page import result_page
-from simqueue.report.stored import read_result
 from simqueue.results.result import Result
+from simqueue.results.stored import read_result
 
 TOY: dict[str, Any] = {
     "name": "toy",

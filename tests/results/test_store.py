@@ -86,6 +86,17 @@ def test_the_same_result_gives_the_same_bytes_in_another_process(preempted_pair:
     assert contents(tmp_path / "here") == contents(tmp_path / "there")
 
 
+def test_a_run_without_figures_does_not_load_what_draws_them(tmp_path: Path) -> None:
+    """Running a scenario and saving its tables needs neither matplotlib nor seaborn."""
+    program = (
+        "import sys; import simqueue as sq\n"
+        "sq.run('module08').save(sys.argv[1], figures=False)\n"
+        "print(sorted({'matplotlib', 'seaborn'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "out")]
+    assert subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout == "[]\n"
+
+
 def test_an_earlier_result_is_replaced(preempted_pair: Any, record: Any, tmp_path: Path) -> None:
     """Saving again leaves the new files alone, figures of the earlier result included, and nothing beside them."""
     result_of(preempted_pair).save(tmp_path / "out")

@@ -148,7 +148,7 @@ def test_the_command_prints_strict_json(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_a_burst_of_one_instant_can_be_drawn(tmp_path: Path) -> None:
     """Workloads without an arrival curve, or without requests, still have a figure."""
-    from simqueue.report.workload import save_workload_figure
+    from simqueue.figures.workload import save_workload_figure
 
     at_once = described(
         arrivals={"process": "all_at_once"}, num_requests=3, prompt_tokens=constant(5), output_tokens=constant(1)

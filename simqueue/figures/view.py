@@ -1,21 +1,21 @@
-"""What figures and pages are made from: the tables of a result, fresh from a run or read back from its folder."""
+"""The input of figures and reports: the tables of a result, whether it was just computed or read from its folder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simqueue.errors import InputError
 from simqueue.names import unknown
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
-    from simqueue.results.summary import Row
 
-
-class Shown(Protocol):
-    """The views of a result that figures and pages need; `simqueue.results.result.Result` has them all."""
+class ResultView(Protocol):
+    """A result as figures and reports use it: `Result` after a run, `StoredResult` read from a folder."""
 
     @property
     def scenario(self) -> Mapping[str, Any]:
@@ -35,27 +35,27 @@ class Shown(Protocol):
 
     @property
     def requests(self) -> pd.DataFrame:
-        """One row a request and policy."""
+        """One row per request and policy."""
 
     @property
     def steps(self) -> pd.DataFrame:
-        """One row a step, equal ones merged."""
+        """One row per step; consecutive equal steps are merged."""
 
     @property
-    def summary_rows(self) -> tuple[Row, ...]:
-        """One row a policy and class."""
+    def summary_rows(self) -> Sequence[Mapping[str, Any]]:
+        """One row per policy and request class; None where a value is undefined."""
 
     @property
     def slo(self) -> Mapping[str, float]:
-        """Limits in milliseconds."""
+        """Latency limits in milliseconds."""
 
     @property
     def warmup_s(self) -> float:
-        """Requests that arrived before are not measured."""
+        """Requests that arrive before this time are not measured."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One line each."""
+        """One line per warning."""
 
     @property
     def replicated(self) -> bool:
@@ -65,14 +65,21 @@ class Shown(Protocol):
     def confidence(self) -> float:
         """Nominal coverage of the intervals."""
 
+    @property
+    def blocks_total(self) -> int | None:
+        """Size of the first policy's KV pool in blocks; None if it is not known."""
+
+    def last_token_s(self, policy: str) -> NDArray[np.float64] | None:
+        """Return when each request of the policy's first replication emitted its last token; None if not known."""
+
 
 def first_replication(table: pd.DataFrame, policy: str) -> pd.DataFrame:
-    """Return the rows of a policy in its first replication: a course over time belongs to one run."""
+    """Return the rows of a policy's first replication; figures over time show one run."""
     own = table[table["policy"] == policy]
     return own[own["replication"] == own["replication"].min()] if len(own) else own
 
 
-def checked_policy(result: Shown, policy: str | None) -> str:
+def checked_policy(result: ResultView, policy: str | None) -> str:
     """Return `policy`, or the first one if it is None.
 
     Raises

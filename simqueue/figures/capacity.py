@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from simqueue.report.style import figure_style, line_styles, literal
+from simqueue.figures.style import figure_style, line_styles, literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,14 +15,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentF
 from numpy.typing import NDArray
 
 from simqueue.errors import InputError
+from simqueue.figures.style import LineStyle, figure_style, line_styles, literal
 from simqueue.names import unknown
-from simqueue.report.style import LineStyle, figure_style, line_styles, literal
 from simqueue.statistics.intervals import student_t
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from simqueue.report.shown import Shown
+    from simqueue.figures.view import ResultView
 
 METRICS: Final = {
     "ttft_ms": "Time to first token (TTFT)",
@@ -48,7 +48,7 @@ class _Curve:
     samples_ms: tuple[NDArray[np.float64], ...] = ()
 
 
-def cdf_axes(result: Shown, metric: str, ax: Axes | None = None) -> Axes:
+def cdf_axes(result: ResultView, metric: str, ax: Axes | None = None) -> Axes:
     """Draw one metric onto `ax`, or onto the axes of a new figure, and return the axes.
 
     Raises InputError if `metric` is not one of `METRICS`.
@@ -61,7 +61,7 @@ def cdf_axes(result: Shown, metric: str, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def cdf_figure(result: Shown, metric: str) -> Figure:
+def cdf_figure(result: ResultView, metric: str) -> Figure:
     """Return a figure of one metric, its legend below.
 
     Raises InputError if `metric` is not one of `METRICS`.
@@ -74,7 +74,7 @@ def cdf_figure(result: Shown, metric: str) -> Figure:
     return figure
 
 
-def latency_figure(result: Shown) -> Figure:
+def latency_figure(result: ResultView) -> Figure:
     """Return one figure with a panel for each of `METRICS` and a common legend below."""
     panels = {metric: _curves(result, metric) for metric in METRICS}
     first = next(iter(panels.values()))
@@ -89,7 +89,7 @@ def latency_figure(result: Shown) -> Figure:
     return figure
 
 
-def save_figures(result: Shown, folder: Path) -> list[Path]:
+def save_figures(result: ResultView, folder: Path) -> list[Path]:
     """Write every figure to `folder` as PNG and SVG and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = {f"{metric.removesuffix('_ms')}_cdf": cdf_figure(result, metric) for metric in METRICS}
@@ -104,7 +104,7 @@ def save_figures(result: Shown, folder: Path) -> list[Path]:
     return written
 
 
-def _curves(result: Shown, metric: str) -> list[_Curve]:
+def _curves(result: ResultView, metric: str) -> list[_Curve]:
     if metric not in METRICS:
         raise InputError(unknown("metric", metric, METRICS))
     table = result.requests

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from simqueue.errors import InputError
 from simqueue.results.store import MARKER
 from simqueue.statistics.intervals import CONFIDENCE
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from simqueue.results.summary import Row
 
 
 @dataclass(frozen=True)
 class StoredResult:
-    """The tables of a saved result; see `simqueue.report.shown.Shown` for what each is."""
+    """The tables of a saved result; `simqueue.figures.view.ResultView` says what each is."""
 
     scenario: Mapping[str, Any]
     version: str
@@ -34,6 +34,13 @@ class StoredResult:
     def policies(self) -> tuple[str, ...]:
         """Names of the policies, in order."""
         return tuple(dict.fromkeys(str(row["policy"]) for row in self.summary_rows))
+
+    @property
+    def blocks_total(self) -> None:
+        """Not stored."""
+
+    def last_token_s(self, policy: str) -> None:
+        """Return None: it is not stored."""
 
     @property
     def slo(self) -> Mapping[str, float]:
@@ -65,8 +72,6 @@ def read_result(folder: Path) -> StoredResult:
     InputError
         If the folder holds no result, or part of it is missing or spoilt.
     """
-    import pandas as pd  # noqa: PLC0415 - heavy
-
     if not (folder / MARKER).is_file():
         raise InputError(f"{folder}: holds no result of simqueue ({MARKER} is not there)")
     try:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from simqueue.report.canvas import MUTED, new_figure, number
-from simqueue.report.style import figure_style, line_styles, literal
+from simqueue.figures.canvas import MUTED, new_figure, number
+from simqueue.figures.style import figure_style, line_styles, literal
 from simqueue.steptime.base import Batch
 from simqueue.steptime.roofline import RooflineStepTime
 

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from simqueue.report.style import figure_style
+from simqueue.figures.style import figure_style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from simqueue.report.canvas import MUTED, legend_below, new_figure, number, plain_log_y, say_empty
-from simqueue.report.regions import mark_cut
-from simqueue.report.shown import Shown
-from simqueue.report.style import LineStyle, figure_style, line_styles, literal
+from simqueue.figures.canvas import MUTED, legend_below, new_figure, number, plain_log_y, say_empty
+from simqueue.figures.regions import mark_cut
+from simqueue.figures.style import LineStyle, figure_style, line_styles, literal
+from simqueue.figures.view import ResultView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from simqueue.results.summary import Row
-
 RATE_PANELS: Final = {
     "output_throughput": "Output (tokens/s)",
     "p95_ttft_ms": "TTFT p95 (ms)",
@@ -32,7 +29,7 @@ _CHUNK_PANELS: Final = {
 
 
 def chunk_figure(
-    results: Mapping[int, Shown], policy: str, *, sweet_spot_tokens: float | None = None, title: str = ""
+    results: Mapping[int, ResultView], policy: str, *, sweet_spot_tokens: float | None = None, title: str = ""
 ) -> Figure:
     """Return TTFT, TPOT and throughput of one policy over its chunk size.
 
@@ -71,7 +68,7 @@ def chunk_figure(
     return figure
 
 
-def rate_figure(results: Mapping[float, Shown]) -> Figure:
+def rate_figure(results: Mapping[float, ResultView]) -> Figure:
     """Return throughput and latency of every policy over the arrival rate in requests per second."""
     rates = sorted(results)
     policies = results[rates[0]].policies if rates else ()
@@ -138,12 +135,17 @@ def series_figure(
     return figure
 
 
-def _row(result: Shown, policy: str) -> Row:
+def _row(result: ResultView, policy: str) -> Mapping[str, Any]:
     return next(row for row in result.summary_rows if row["policy"] == policy and row["request_class"] == "all")
 
 
 def _line(
-    ax: Axes, x: Sequence[float], values: Sequence[Any], rows: Sequence[Row], metric: str, style: LineStyle
+    ax: Axes,
+    x: Sequence[float],
+    values: Sequence[Any],
+    rows: Sequence[Mapping[str, Any]],
+    metric: str,
+    style: LineStyle,
 ) -> None:
     """Draw known values, with their intervals where there are any."""
     known = [i for i, value in enumerate(values) if value is not None]
@@ -159,7 +161,7 @@ def _line(
             ax.vlines(x[i], max(low, 1e-9), high, color=style.color, linewidth=1.2)
 
 
-def _lower_ends(x: Sequence[float], rows: Sequence[Row], metric: str) -> list[tuple[float, float]]:
+def _lower_ends(x: Sequence[float], rows: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[float, float]]:
     ends = zip(x, (row.get(f"ci_low_{metric}") for row in rows), strict=True)
     return [(place, low) for place, low in ends if isinstance(low, float)]
 

@@ -10,9 +10,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from simqueue.report.canvas import MUTED, legend_below, new_figure, plain_log_y, say_empty
-from simqueue.report.shown import Shown, checked_policy, first_replication
-from simqueue.report.style import figure_style, line_styles, literal
+from simqueue.figures.canvas import MUTED, legend_below, new_figure, plain_log_y, say_empty
+from simqueue.figures.style import figure_style, line_styles, literal
+from simqueue.figures.view import ResultView, checked_policy, first_replication
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +25,7 @@ _TALLEST: Final = 8
 _NO_STEPS: Final = "no step ran"
 
 
-def step_composition(result: Shown, policy: str | None = None, *, until_s: float | None = None) -> Figure:
+def step_composition(result: ResultView, policy: str | None = None, *, until_s: float | None = None) -> Figure:
     """Return what one policy's steps hold over time: decodes, prompt tokens on top, and the token budget.
 
     Raises
@@ -65,10 +65,10 @@ def _budget_line(ax: Axes, budget: int, most: float) -> Line2D:
     return Line2D([], [], label=f"budget {budget:,} tokens" + ("" if inside else " (above the axis)"), **look)
 
 
-def kv_and_queue(result: Shown) -> Figure:
+def kv_and_queue(result: ResultView) -> Figure:
     """Return KV blocks in use and requests waiting over time, one line a policy."""
     styles = line_styles(len(result.policies))
-    total = _pool(result)
+    total = result.blocks_total
     with figure_style():
         figure = new_figure(10, 5)
         upper, lower = figure.subplots(2, 1, sharex=True)
@@ -90,7 +90,7 @@ def kv_and_queue(result: Shown) -> Figure:
     return figure
 
 
-def token_gaps(result: Shown, *, around_s: tuple[float, float] | None = None) -> Figure:
+def token_gaps(result: ResultView, *, around_s: tuple[float, float] | None = None) -> Figure:
     """Return how long decoding requests wait for their next token over time: a long prompt shows as a spike.
 
     Every step in which something decodes is a gap between two tokens for all who decode in it.
@@ -140,7 +140,7 @@ def _gaps(steps: Mapping[str, Floats]) -> tuple[Floats, Floats]:
     return x, y
 
 
-def _steps(result: Shown, policy: str) -> dict[str, Floats]:
+def _steps(result: ResultView, policy: str) -> dict[str, Floats]:
     table = first_replication(result.steps, policy)
     names = (
         "start_s", "duration_s", "repeat", "decode_seqs", "prefill_tokens", "blocks_used", "waiting"
@@ -148,7 +148,7 @@ def _steps(result: Shown, policy: str) -> dict[str, Floats]:
     return {name: table[name].to_numpy(dtype=np.float64) for name in names}
 
 
-def _all(result: Shown) -> list[dict[str, Floats]]:
+def _all(result: ResultView) -> list[dict[str, Floats]]:
     return [_steps(result, name) for name in result.policies]
 
 
@@ -179,10 +179,3 @@ def _course(steps: Mapping[str, Floats], name: str) -> tuple[Floats, Floats]:
 def _budget(scenario: Mapping[str, Any], policy: str) -> int | None:
     found = scenario.get("policies", {}).get(policy, {}).get("max_num_batched_tokens")
     return found if isinstance(found, int) else None
-
-
-def _pool(result: Shown) -> int | None:
-    """Return the pool in blocks if the policies have one and the same."""
-    for run in getattr(result, "runs", ()):
-        return int(run.recording.blocks_total)
-    return None

@@ -10,14 +10,14 @@ import seaborn as sns
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from simqueue.report.canvas import legend_below, new_figure, number, plain_log_y, say_empty
-from simqueue.report.style import figure_style, line_styles, literal
+from simqueue.figures.canvas import legend_below, new_figure, number, plain_log_y, say_empty
+from simqueue.figures.style import figure_style, line_styles, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from simqueue.report.style import LineStyle
+    from simqueue.figures.style import LineStyle
 
 _SAID: Final[Mapping[str, tuple[str, str, str]]] = {
     "yes": ("the claim holds", "", "white"),

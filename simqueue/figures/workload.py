@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from simqueue.report.style import LineStyle, figure_style, line_styles, literal
+from simqueue.figures.style import LineStyle, figure_style, line_styles, literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,9 @@ import numpy as np
 import seaborn as sns
 from matplotlib.patches import Patch
 
-from simqueue.report.canvas import legend_below, new_figure, say_empty
-from simqueue.report.shown import Shown, checked_policy, first_replication
-from simqueue.report.style import figure_style, literal
+from simqueue.figures.canvas import legend_below, new_figure, say_empty
+from simqueue.figures.style import figure_style, literal
+from simqueue.figures.view import ResultView, checked_policy, first_replication
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +47,7 @@ class Stay:
     end: float
 
 
-def batch_timeline(result: Shown, policy: str | None = None, *, until_s: float | None = None) -> Figure:
+def batch_timeline(result: ResultView, policy: str | None = None, *, until_s: float | None = None) -> Figure:
     """Return the timeline of one policy's slots: prefill pale, decode full, a slot held for nothing hatched.
 
     Parameters
@@ -127,10 +127,11 @@ def _pale(color: tuple[float, float, float]) -> tuple[float, ...]:
     return tuple(1 - 0.35 * (1 - part) for part in color)
 
 
-def _stays(result: Shown, policy: str) -> list[Stay]:
+def _stays(result: ResultView, policy: str) -> list[Stay]:
     """Return who sat where, seats given out lowest first; preempted requests keep theirs in the picture."""
     table = first_replication(result.requests, policy)
-    last = _last_token_s(result, policy, table["finish_s"].to_numpy())
+    known = result.last_token_s(policy)
+    last = table["finish_s"].to_numpy() if known is None else known
     scheduled = table["first_scheduled_s"].to_numpy()
     order = [int(row) for row in np.argsort(scheduled, kind="stable") if not math.isnan(scheduled[row])]
     columns = [table[name].tolist() for name in ("request_id", "first_token_s", "finish_s")]
@@ -154,11 +155,3 @@ def _seated(seen: Iterable[tuple[float, str, float, float, float]], horizon: flo
         heappush(leaving, (end, slot))
         begun = end if math.isnan(first) else first
         yield Stay(slot, str(label), start, begun, max(begun, end if math.isnan(last) else min(last, end)), end)
-
-
-def _last_token_s(result: Shown, policy: str, finish_s: Any) -> Any:
-    """Return when each request had its last token: known of a run at hand, else taken to be its finish."""
-    for run in getattr(result, "runs", ()):
-        if run.policy == policy:
-            return run.recording.requests["last_token_s"]
-    return finish_s
