@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # tests and runs use the installed package, never the source tree
 export PYTHONSAFEPATH := 1
 
-.PHONY: run test bench install lint types architecture wheel pytest clean
+.PHONY: run test mutation bench install lint types architecture wheel pytest clean
 
 run: $(VENV)/.installed
 	$(BIN)/simqueue run scenarios/azure-2023-conversation.yaml
@@ -33,6 +33,13 @@ $(VENV)/.wheel: $(VENV)/.dev pyproject.toml hatch_build.py README.md $(shell fin
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
 	$(BIN)/python -m pip install --quiet dist/*.whl
 	touch $@ $(VENV)/.installed
+
+# small faults in the sources of a room: make mutation ROOM=schedulers SAMPLE=300 SEED=1
+ROOM ?= kvcache
+SAMPLE ?= 300
+SEED ?= 1
+mutation: $(VENV)/.wheel
+	PYTHONSAFEPATH= $(BIN)/python -m tests.mutation --room $(ROOM) --sample $(SAMPLE) --seed $(SEED)
 
 bench: $(VENV)/.wheel
 	PYTHONSAFEPATH= $(BIN)/python -m benchmarks

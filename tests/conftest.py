@@ -2,7 +2,7 @@
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from simqueue.experiment.runner import CHECK_SWITCH
 
@@ -11,5 +11,8 @@ os.environ[CHECK_SWITCH] = "1"
 # Examples differ in cost by orders of magnitude, so none has a time limit. Outside CI they vary from run to run.
 settings.register_profile(
     "suite", deadline=None, derandomize=bool(os.environ.get("CI")), suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "mutation", settings.get_profile("suite"), derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("suite")

@@ -1,0 +1,37 @@
+"""Which sources are mutated, and which tests meet the mutants first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TESTS = ROOT / "tests"
+
+
+@dataclass(frozen=True)
+class Room:
+    """A group of sources, as glob patterns from the root, and the test folders that know it best, in order."""
+
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    def source_files(self) -> list[Path]:
+        """Return the source files, in order of path."""
+        return sorted({file for pattern in self.sources for file in ROOT.glob(pattern)})
+
+    def test_folders(self) -> list[Path]:
+        """Return all folders of tests: the room's own first, then those that play whole runs, then the others."""
+        names = dict.fromkeys((*self.tests, *WHOLE_RUNS))
+        rest = sorted(folder.name for folder in TESTS.iterdir() if any(folder.glob("test_*.py")))
+        return [TESTS / name for name in (names | dict.fromkeys(rest)) if (TESTS / name).is_dir()]
+
+
+WHOLE_RUNS = ("golden", "properties", "fastpath", "engines", "cases", "theory", "clients")
+
+ROOMS = {
+    "kvcache": Room(("simqueue/kvcache/*.py",), ("kvcache", "schedulers")),
+    "schedulers": Room(("simqueue/schedulers/*.py",), ("schedulers", "simulation")),
+    "simulation": Room(("simqueue/simulation/*.py",), ("simulation", "schedulers")),
+    "linear": Room(("simqueue/steptime/linear.py",), ("steptime", "calibration")),
+}
