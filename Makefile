@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # tests and runs use the installed package, never the source tree
 export PYTHONSAFEPATH := 1
 
-.PHONY: run test mutation bench install lint types architecture wheel pytest clean
+.PHONY: run test mutation bench fidelity module08 install lint types architecture wheel pytest clean
 
 run: $(VENV)/.installed
 	$(BIN)/simqueue run scenarios/azure-2023-conversation.yaml
@@ -41,8 +41,15 @@ SEED ?= 1
 mutation: $(VENV)/.wheel
 	PYTHONSAFEPATH= $(BIN)/python -m tests.mutation --room $(ROOM) --sample $(SAMPLE) --seed $(SEED)
 
+# benchmarks/ and studies/ are not installed: these three run from here, with the installed package
 bench: $(VENV)/.wheel
 	PYTHONSAFEPATH= $(BIN)/python -m benchmarks
+
+fidelity: $(VENV)/.wheel
+	PYTHONSAFEPATH= $(BIN)/python -m studies.fidelity
+
+module08: $(VENV)/.wheel
+	PYTHONSAFEPATH= $(BIN)/python -m studies.module08 report
 
 install: $(VENV)/.installed
 

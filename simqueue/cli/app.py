@@ -23,7 +23,7 @@ COMMANDS = (
 )
 """Each is a function in the module of its name, in the order of the help."""
 
-GROUPS = {"list": "listing", "module08": "module08"}
+GROUPS = {"list": "listing"}
 """Name of a group of commands -> the module whose `app` it is."""
 
 

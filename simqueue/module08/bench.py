@@ -113,7 +113,7 @@ def bench(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> tupl
 
 def module_lengths(seed: int = 7, n: int = REQUESTS) -> list[int]:
     """Return the module's answer lengths: lognormal with median 180 and sigma 0.5, within 64 and 512, whole tokens."""
-    rng = random.Random(seed)  # noqa: S311 - the module's generator, to the bit
+    rng = random.Random(seed)  # the module's generator: the same bits
     return [int(min(max(rng.lognormvariate(math.log(180), 0.5), 64), 512)) for _ in range(n)]
 
 

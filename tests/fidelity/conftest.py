@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from simqueue.fidelity.report import Findings, find
+from studies.fidelity.report import Findings, find
 
 
 @pytest.fixture(scope="session")

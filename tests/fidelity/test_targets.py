@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from simqueue.fidelity.evaluate import (
+from studies.fidelity.evaluate import (
     SERVED_PRESETS,
     STEP_PRESETS,
     Compared,
     ComparedServed,
     phase_of,
 )
-from simqueue.fidelity.replay import Replay
-from simqueue.fidelity.report import Findings
+from studies.fidelity.replay import Replay
+from studies.fidelity.report import Findings
 
 
 @pytest.fixture

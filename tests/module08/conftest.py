@@ -34,7 +34,7 @@ def recipe() -> Callable[[int], list[Row]]:
     """Return the module's traffic for any seed, drawn by its own recipe."""
 
     def drawn(seed: int) -> list[Row]:
-        rng = random.Random(seed)  # noqa: S311 - the module's generator, to the bit
+        rng = random.Random(seed)  # the module's generator: the same bits
         at_s, rows = 0.0, list[Row]()
         while True:
             at_s += rng.expovariate(16)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simqueue.module08.arithmetic import figures
+from studies.module08.arithmetic import figures
 
 WRONG = {
     ("A4", "step of 32 decodes, memory"): (16e9 + 32 * 1024 * 131_072) / 3.35e9,

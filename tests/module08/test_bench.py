@@ -12,8 +12,8 @@ import pytest
 from simqueue.errors import InputError
 from simqueue.module08 import bench
 from simqueue.module08.bench import BENCH_POLICIES, PROMPT_TOKENS, BenchRun, Call, SlotUse, module_lengths, planned
-from simqueue.module08.calibrated import CallTime, call_times, fitted, simulated
 from simqueue.steptime.linear import LinearStepTime
+from studies.module08.calibrated import CallTime, call_times, fitted, simulated
 
 CALLS: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "data" / "module08" / "bench_calls.json").read_text(encoding="utf-8")

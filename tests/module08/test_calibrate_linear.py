@@ -9,8 +9,8 @@ import pytest
 from simqueue.calibration.linear import read_step_means
 from simqueue.cli import run_command
 from simqueue.errors import InputError
-from simqueue.module08.calibrated import CallTime
-from simqueue.module08.recorded import step_rows
+from studies.module08.calibrated import CallTime
+from studies.module08.recorded import step_rows
 
 
 def test_steps_of_the_bench_become_a_linear_step_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from simqueue.cli import run_command
-from simqueue.module08.claims import Claim, Trial, _against, _all, _within
-from simqueue.module08.recorded import read
-from simqueue.module08.traffic import CLOCKS, RUNS, own_figures
+from studies.module08 import measure
+from studies.module08.__main__ import main
+from studies.module08.claims import Claim, Trial, _against, _all, _within
+from studies.module08.recorded import read
+from studies.module08.traffic import CLOCKS, RUNS, own_figures
 
 NAMES = {
     "arrivals in ms": "arrivals_in_milliseconds",
@@ -54,9 +54,8 @@ def test_the_command_measures_prints_and_writes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In torch, with four short answers on two slots: the table, the figures, the measurements and the steps."""
-    module = sys.modules["simqueue.module08.bench"]  # the package's attribute of that name is the function
-    monkeypatch.setattr(module, "module_lengths", lambda: [3, 5, 4, 2])
-    assert run_command(["module08", "bench", "--batch-size", "2", "--out", str(tmp_path)]) == 0
+    monkeypatch.setattr(measure, "module_lengths", lambda: [3, 5, 4, 2])
+    assert main(["bench", "--batch-size", "2", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     rows = [line.split() for line in said.splitlines() if line.split()[:1] in (["pad_to_max"], ["continuous"])]
     assert [row[:4] for row in rows] == [["pad_to_max", "2", "14", "11"], ["continuous", "2", "14", "10"]]

@@ -87,7 +87,7 @@ def _by_the_rules(
 def test_a_budget_below_the_seats_follows_the_modules_rules(policy: Any) -> None:
     """Also where the budget of a step is smaller than the number of seats every time is that of the module's rules."""
     for seed in range(60):
-        luck = random.Random(seed)  # noqa: S311 - small cases, no secret
+        luck = random.Random(seed)
         requests = [Req(i, luck.uniform(0, 30), luck.randint(1, 40), luck.randint(1, 12)) for i in range(15)]
         budget = luck.randint(1, 10)
         seats, chunk = budget + luck.randint(1, 10), luck.randint(1, 10)

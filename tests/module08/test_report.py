@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from simqueue.cli import run_command
-from simqueue.module08.recorded import read
-from simqueue.module08.report import BATCH_SIZES, BENCH_FILE, report
 from simqueue.report.document import Document, markdown
+from studies.module08.__main__ import main
+from studies.module08.recorded import read
+from studies.module08.report import BATCH_SIZES, BENCH_FILE, report
 
 REPORTS = Path(__file__).parents[2] / "reports"
-COMMAND = "run: simqueue module08 report"
+COMMAND = "run: make module08"
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_the_committed_measurements_are_of_the_modules_bench() -> None:
 def test_a_missing_torch_is_told_by_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`simqueue module08 bench` without torch is bad input, with one line that says what to install."""
+    """The bench command without torch is bad input: one line that says what to install."""
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    assert run_command(["module08", "bench"]) == 2
+    assert main(["bench"]) == 2
     assert capsys.readouterr().err == "error: torch is not installed; it comes with: pip install 'simqueue[torch]'\n"

@@ -46,7 +46,7 @@ _OPTIONS = [
 
 def _sample(files: list[Path], number: int, seed: int) -> list[Mutant]:
     mutants = [mutant for file in files for mutant in mutants_of(file)]
-    rng = random.Random(seed)  # noqa: S311 - a sample, no secret
+    rng = random.Random(seed)
     return mutants if number >= len(mutants) else rng.sample(mutants, number)
 
 

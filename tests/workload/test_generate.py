@@ -160,7 +160,7 @@ def test_wrong_workloads_are_refused(workload: dict[str, Any], said: str) -> Non
 
 def test_module08_file_is_its_recipe() -> None:
     """scenarios/data/module08.csv holds the 429 requests of the course module's recipe, to the last bit."""
-    rng = random.Random(1234)  # noqa: S311  (the recipe's own generator)
+    rng = random.Random(1234)
     expected: list[tuple[float, int, int]] = []
     at_s = rng.expovariate(16)
     while at_s < 30:

@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from simqueue.figures.regions import BandPanel, Point, VerdictMap, band_figure, verdict_maps
-from simqueue.module08.claims import Holds, Rule, Swept, larger_pays, static_is_worse, tail_not_middle, tpot_tail
-from simqueue.module08.sweep import CHUNKS, COSTS, H100, POLICIES, linear, loads, played, rate_at, ratio
 from simqueue.results.result import Result
+from studies.module08.claims import Holds, Rule, Swept, larger_pays, static_is_worse, tail_not_middle, tpot_tail
+from studies.module08.sweep import CHUNKS, COSTS, H100, POLICIES, linear, loads, played, rate_at, ratio
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

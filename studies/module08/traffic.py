@@ -25,7 +25,7 @@ RUNS: Final[dict[str, tuple[PolicyName, int]]] = {
 
 def module_traffic(seed: int = SEED, clock: float = MS_PER_S) -> list[Req]:
     """Return the module's requests: Poisson, 16 a second for 30 s, clipped lognormal lengths."""
-    rng = random.Random(seed)  # noqa: S311 - the module's generator, to the bit
+    rng = random.Random(seed)  # the module's generator: the same bits
     at_s, requests = 0.0, list[Req]()
     while True:
         at_s += rng.expovariate(16)

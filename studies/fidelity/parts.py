@@ -8,9 +8,9 @@ from typing import Final
 
 from simqueue.calibration import StepCase
 from simqueue.datafiles.csvtable import read_table
-from simqueue.fidelity.steps import GPUS, STEPS_FILE
 from simqueue.hardware import Model, ModelSettings, load_gpu, load_model
 from simqueue.steptime import Batch, Coefficients
+from studies.fidelity.steps import GPUS, STEPS_FILE
 
 LIBRARY: Final = {"llama3-8b": "llama-3.1-8b", "llama3-70b": "llama-3.1-70b", "llama2-70b": "llama-2-70b"}
 

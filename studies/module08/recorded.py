@@ -11,7 +11,7 @@ from typing import Any
 
 from simqueue.errors import InputError
 from simqueue.module08.bench import BenchPolicy, BenchRun
-from simqueue.module08.calibrated import CallTime, call_times
+from studies.module08.calibrated import CallTime, call_times
 
 
 @dataclass(frozen=True, slots=True)

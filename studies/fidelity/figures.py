@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from simqueue.fidelity.evaluate import Compared, ComparedServed
-from simqueue.fidelity.replay import METRICS, Replay
 from simqueue.figures.style import figure_style, line_styles
+from studies.fidelity.evaluate import Compared, ComparedServed
+from studies.fidelity.replay import METRICS, Replay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

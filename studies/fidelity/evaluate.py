@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.calibration import Case, StepCase, predict, price
-from simqueue.fidelity.parts import part_cases, without_sequences
-from simqueue.fidelity.served import ServedRow, served_rows
-from simqueue.fidelity.steps import step_cases
 from simqueue.steptime import RooflineSettings, RooflineStepTime, load_preset
+from studies.fidelity.parts import part_cases, without_sequences
+from studies.fidelity.served import ServedRow, served_rows
+from studies.fidelity.steps import step_cases
 
 Percent = NDArray[np.float64]
 ServedPreset = tuple[str, str, str, str, str]

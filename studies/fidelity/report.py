@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from simqueue.calibration import Case, ErrorRow, error_row
-from simqueue.fidelity.evaluate import (
+from simqueue.steptime import load_preset
+from studies.fidelity.evaluate import (
     BEYOND_PRESETS,
     Compared,
     ComparedServed,
@@ -19,12 +20,11 @@ from simqueue.fidelity.evaluate import (
     compare_steps,
     phase_of,
 )
-from simqueue.fidelity.figures import METRIC_TITLES, draw_all
-from simqueue.fidelity.left_out import LeftOut, left_out
-from simqueue.fidelity.replay import METRICS, RUNS, VERSION, Replay, replay
-from simqueue.steptime import load_preset
+from studies.fidelity.figures import METRIC_TITLES, draw_all
+from studies.fidelity.left_out import LeftOut, left_out
+from studies.fidelity.replay import METRICS, RUNS, VERSION, Replay, replay
 
-COMMAND: Final = "python -m simqueue.fidelity"
+COMMAND: Final = "python -m studies.fidelity"
 
 _HEAD: Final = f"""\
 <!-- Generated. Regenerate with: {COMMAND} -->

@@ -9,6 +9,7 @@ from typing import Any, Final
 from simqueue.errors import RunError
 from simqueue.experiment import run
 from simqueue.results.result import Result
+from simqueue.statistics.intervals import mean_interval
 
 SEATS: Final = 32
 CHUNKS: Final = (8, 32, 128, 512)
@@ -127,8 +128,6 @@ def loads(result: Result, policies: Sequence[str]) -> dict[str, float | None]:
 
 
 def _paired(values: Sequence[Any], bases: Sequence[Any]) -> tuple[float, float | None] | None:
-    from simqueue.statistics.intervals import mean_interval  # noqa: PLC0415 - only reports need it
-
     ratios = [
         float(own) / float(other)
         for own, other in zip(values, bases, strict=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
-from simqueue.module08.sweep import CHUNKS, COSTS, Cost, loads, ratio, spread, value
 from simqueue.results.result import Result
+from studies.module08.sweep import CHUNKS, COSTS, Cost, loads, ratio, spread, value
 
 Swept = Mapping[str, Mapping[float, Result]]
 """Cost -> arrival rate -> result."""

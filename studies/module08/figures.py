@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from simqueue.experiment import run
 from simqueue.figures.activity import token_gaps
 from simqueue.figures.canvas import legend_below, new_figure
 from simqueue.figures.regions import BandPanel, Point, band_figure
@@ -16,9 +17,9 @@ from simqueue.figures.timeline import Stay, draw_stays, stay_legend
 from simqueue.figures.tradeoff import chunk_figure, series_figure
 from simqueue.hardware import load_gpu, load_model
 from simqueue.module08.bench import BENCH_POLICIES, BenchRun, planned
-from simqueue.module08.engines import BACKLOGS, ENGINES, VLLM, EngineRow
-from simqueue.module08.sweep import CHUNKS, H100, played, ratio
 from simqueue.steptime import Batch, RooflineStepTime
+from studies.module08.engines import BACKLOGS, ENGINES, VLLM, EngineRow
+from studies.module08.sweep import CHUNKS, H100, played, ratio
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -109,8 +110,6 @@ def spike() -> Figure:
     long = {"id": "long", "arrival_s": 0.3, "prompt_tokens": 4096, "output_tokens": 10}
     policies = {"whole": {"scheduler": "continuous", "max_num_seqs": 64}}
     policies |= {f"chunk-{n}": {"scheduler": "chunked", "max_num_seqs": 64, "chunk_tokens": n} for n in (512, 120)}
-    from simqueue.experiment import run  # noqa: PLC0415 - only the report needs it
-
     asked = {"name": "spike", "slo": {"tpot_ms": 50}, "workload": {"requests": [*decoding, long]}}
     return token_gaps(run({**asked, "policies": policies, **H100.keys}))
 
@@ -161,7 +160,7 @@ def _first(found: tuple[float, float | None] | None) -> float | None:
 
 
 def _call_ratio(spread: float, slots: int) -> float:
-    rng = random.Random(7)  # noqa: S311 - an example, not a secret
+    rng = random.Random(7)
     lengths = [int(min(max(rng.lognormvariate(5.193, spread), 64), 512)) for _ in range(512)]
     waves, refilled = (len(planned(policy, lengths, slots).calls) for policy in BENCH_POLICIES)
     return waves / refilled

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from simqueue.calibration import Case, ErrorRow, Fit, error_row, error_rows, fit, predict
 from simqueue.calibration.card import Provenance, preset_text, rounded, valid_range
-from simqueue.fidelity.recipes import RECIPES, Recipe
 from simqueue.steptime import Coefficients
+from studies.fidelity.recipes import RECIPES, Recipe
 
 FOLDS: Final = 5
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from simqueue.datafiles.csvtable import Row, read_table
-from simqueue.fidelity.evaluate import SERVED_PRESETS
-from simqueue.fidelity.served import GPUS, MODELS, selected
-from simqueue.fidelity.steps import STEPS_FILE, reason_not_a_case
+from studies.fidelity.evaluate import SERVED_PRESETS
+from studies.fidelity.served import GPUS, MODELS, selected
+from studies.fidelity.steps import STEPS_FILE, reason_not_a_case
 
 SERVED_FILE: Final = "served_ttft_tpot_hopper.csv"
 

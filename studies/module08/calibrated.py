@@ -53,6 +53,14 @@ def fitted(times: Sequence[CallTime]) -> LinearStepTime:
     return fit_linear([StepMean(0 if t.prefill_tokens else t.rows, t.prefill_tokens, t.mean_s, t.calls) for t in times])
 
 
+def cost_text(cost: LinearStepTime) -> str:
+    """Return a linear cost in words."""
+    return (
+        f"{1e3 * cost.overhead_s:.3g} ms + {1e3 * cost.per_prefill_token_s:.3g} ms per prompt token; "
+        f"with decodes + {1e3 * cost.decode_base_s:.3g} ms + {1e3 * cost.per_decode_s:.3g} ms per row"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Simulated:
     """What the simulator says of a run of the bench: tokens a second and model calls."""

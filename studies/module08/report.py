@@ -8,20 +8,20 @@ from typing import Final
 
 from simqueue.figures.regions import Point
 from simqueue.figures.tradeoff import rate_figure
-from simqueue.module08 import figures as drawn
-from simqueue.module08 import regions
-from simqueue.module08.arithmetic import figures as arithmetic
-from simqueue.module08.arithmetic import sweet_spot_tokens
 from simqueue.module08.bench import BENCH_POLICIES, module_lengths, planned
-from simqueue.module08.calibrated import fitted, simulated
-from simqueue.module08.claims import Claim, Swept, claims
-from simqueue.module08.engines import ENGINES, VLLM, engine_rows
-from simqueue.module08.recorded import Measurements, read
-from simqueue.module08.sweep import CHUNKS, COSTS, H100, LINEAR, POLICIES, linear, over_rates, played, rate_at, ratio
-from simqueue.module08.traffic import module_traffic, own_figures
 from simqueue.report.document import Cells, Document, Heading, Items, Paragraph, Picture, html, markdown, write_pictures
+from studies.module08 import figures as drawn
+from studies.module08 import regions
+from studies.module08.arithmetic import figures as arithmetic
+from studies.module08.arithmetic import sweet_spot_tokens
+from studies.module08.calibrated import cost_text, fitted, simulated
+from studies.module08.claims import Claim, Swept, claims
+from studies.module08.engines import ENGINES, VLLM, engine_rows
+from studies.module08.recorded import Measurements, read
+from studies.module08.sweep import CHUNKS, COSTS, H100, LINEAR, POLICIES, linear, over_rates, played, rate_at, ratio
+from studies.module08.traffic import module_traffic, own_figures
 
-COMMAND: Final = "simqueue module08 report"
+COMMAND: Final = "python -m studies.module08 report"
 BENCH_FILE: Final = Path("module08", "bench.json")
 BATCH_SIZES: Final = (8, 32)
 _SCALES: Final = (0.03, 0.1, 0.3, 1.0)
@@ -230,7 +230,8 @@ def _add_bench(document: Document, file: Path) -> None:
         caption = f"64 answers on {size} slots, by model calls: padded waves against slots that are refilled."
         document.add(Picture(drawn.slot_fill(runs), f"slots-{size}", caption))
     if not file.is_file():
-        document.add(Paragraph("No measurements: take them with `simqueue module08 bench --out reports/module08`."))
+        command = "python -m studies.module08 bench --out reports/module08"
+        document.add(Paragraph(f"No measurements: take them with `{command}`."))
         return
     document.add(*_compared(read(file), lengths))
 
@@ -247,11 +248,7 @@ def _compared(found: Measurements, lengths: Sequence[int]) -> list[Paragraph | C
                 f"{run.tokens_per_s:,.0f}", f"{said.tokens_per_s:,.0f}", f"{error:+.1f} %",
             )
         )  # fmt: skip
-    said_cost = (
-        f"Measured with {found.machine}. Fitted step: {1e3 * cost.overhead_s:.3g} ms + "
-        f"{1e3 * cost.per_prefill_token_s:.3g} ms a prompt token; with decodes + {1e3 * cost.decode_base_s:.3g} ms + "
-        f"{1e3 * cost.per_decode_s:.3g} ms a row."
-    )
+    said_cost = f"Measured with {found.machine}. Fitted step: {cost_text(cost)}."
     columns = (
         "policy", "slots", "tokens", "calls measured", "calls simulated", "tok/s measured", "tok/s simulated", "error"
     )  # fmt: skip

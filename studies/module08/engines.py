@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from simqueue.experiment import run
-from simqueue.module08.sweep import H100, SEED
+from studies.module08.sweep import H100, SEED
 
 BACKLOGS: Final = (1, 4, 16, 64, 256)
 _PROMPT: Final = {"distribution": "lognormal", "median": 700, "sigma": 0.9, "min": 64, "max": 4096}

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from simqueue.calibration import Case, StepCase
-from simqueue.fidelity.served import served_rows
-from simqueue.fidelity.steps import step_cases
+from studies.fidelity.served import served_rows
+from studies.fidelity.steps import step_cases
 
 AICONFIGURATOR: Final = "ai-dynamo/aiconfigurator @ 095f58a5 (Apache-2.0)"
 LLMSERVINGSIM: Final = "casys-kaist/LLMServingSim @ 5daddb21 (MIT)"
