@@ -1,71 +1,122 @@
-"""The typer application that all commands hang on."""
+"""The typer application: which arguments run which command, and which exit code an error gives."""
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
-COMMANDS = (
-    "run",
-    "init",
-    "validate",
-    "schema",
-    "compare",
-    "capacity",
-    "theory",
-    "explain",
-    "calibrate",
-    "report",
-    "verify",
-    "workload",
-)
-"""Each is a function in the module of its name, in the order of the help."""
+import simqueue
+from simqueue.cli.commands import COMMANDS, GROUPS, Command
+from simqueue.errors import INTERRUPTED, InputError, SimqueueError
 
-GROUPS = {"list": "listing"}
-"""Name of a group of commands -> the module whose `app` it is."""
+DONE, FAILED, BAD_INPUT = 0, 1, 2
+
+_PLAIN: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False}
+# typer exports only this subclass of the class of all usage errors
+_UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
+
+
+def outcome(arguments: list[str]) -> int:
+    """Run a command and return its exit code; errors go to stderr, one line each."""
+    try:
+        return _invoke(arguments)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if "--debug" in arguments:
+            traceback.print_exception(error)
+        return _report(error)
+
+
+def _invoke(arguments: list[str]) -> int:
+    try:
+        app = application(arguments[0] if arguments else None)
+        code = app(arguments, prog_name="simqueue", standalone_mode=False)
+    except _UsageError as error:
+        _print_error(_usage(error))
+        return BAD_INPUT
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        _print_error("interrupted")
+    return code if isinstance(code, int) else DONE
 
 
 def application(first: str | None) -> typer.Typer:
     """Return the application for arguments that begin with `first`.
 
-    If that names a command or a group, it is the only one there: the others need not be loaded to run it.
+    If `first` names a command or a group, the others are left out, which saves the time to build their options.
     """
-    app = typer.Typer(
-        help="A discrete-event laboratory for LLM inference serving.",
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
-    app.callback(epilog="Start with: simqueue init first.yaml && simqueue run first.yaml")(simqueue)
-    everything = first not in (*COMMANDS, *GROUPS)
-    for name in COMMANDS:
-        if everything or name == first:
-            app.command(name)(getattr(import_module(f"simqueue.cli.{name}"), name))
-    for name, module in GROUPS.items():
-        if everything or name == first:
-            app.add_typer(import_module(f"simqueue.cli.{module}").app, name=name)
+    app = typer.Typer(help=(simqueue.__doc__ or "").partition("\n")[0], pretty_exceptions_enable=False, **_PLAIN)
+    app.callback(epilog="Start with: simqueue init first.yaml && simqueue run first.yaml")(_top)
+    groups = {name: typer.Typer(help=text, **_PLAIN) for name, text in GROUPS.items()}
+    names = {command.group or command.name for command in COMMANDS}
+    for command in COMMANDS:
+        if first not in names or first == (command.group or command.name):
+            parent = groups[command.group] if command.group else app
+            parent.command(command.name)(_run_when_called(command))
+    for name, group in groups.items():
+        if group.registered_commands:
+            app.add_typer(group, name=name)
     return app
+
+
+def _run_when_called(command: Command) -> Callable[..., None]:
+    """Return a function with the signature of `command` that imports and calls the action of the command."""
+
+    @wraps(command.declared)
+    def call(**values: Any) -> None:
+        values.pop("debug", None)  # read by `outcome`
+        module, _, name = command.action.partition(":")
+        getattr(import_module(f"simqueue.cli.actions.{module}"), name)(**values)
+
+    return call
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from simqueue import __compiled__, __version__
-
-        typer.echo(f"simqueue {__version__}, {'compiled' if __compiled__ else 'pure Python'}")
+        kind = "compiled" if simqueue.__compiled__ else "pure Python"
+        typer.echo(f"simqueue {simqueue.__version__}, {kind}")
         raise typer.Exit
 
 
-def simqueue(
+def _top(
     version: Annotated[
         bool,
         typer.Option(
             "--version",
             callback=_print_version,
             is_eager=True,
-            help="Print the version, and whether the engine is compiled.",
+            help="Show the version and whether the engine is compiled, and exit.",
         ),
     ] = False,
 ) -> None:
-    """Play the same traffic through one or several LLM serving policies and compare them."""
+    pass
+
+
+def _usage(error: Exception) -> str:
+    """Return a usage error in one line that names the help of its command."""
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "simqueue"
+    return f"{' '.join(message.split()).rstrip('.')} (see '{command} --help')"
+
+
+def _report(error: Exception) -> int:
+    """Print an error and return its exit code."""
+    if isinstance(error, SimqueueError):
+        _print_error(str(error))
+        return BAD_INPUT if isinstance(error, InputError) else FAILED
+    what = " ".join(str(error).split()) or "no message"
+    _print_error(f"unexpected {type(error).__name__}: {what} (for the traceback, run again with --debug)")
+    return FAILED
+
+
+def _print_error(message: str) -> None:
+    for line in message.splitlines():
+        typer.echo(f"error: {line}", err=True)

@@ -38,6 +38,11 @@ def find(argument: str | Path) -> Path:
     raise InputError(f"{argument}: there is no such file; {unknown('packaged scenario', argument, known)}")
 
 
+def scenario_rows() -> list[dict[str, str]]:
+    """Return one row per packaged scenario, for ``simqueue list scenarios``."""
+    return [{"scenario": name, "what it shows": headline(file)} for name, file in packaged_scenarios().items()]
+
+
 def headline(file: Path) -> str:
     """Return the first comment of a scenario file, which says what it is for."""
     first = file.read_text(encoding="utf-8").partition("\n")[0]

@@ -7,7 +7,7 @@ from simqueue.schedulers.draft import Draft
 from simqueue.schedulers.iteration import IterationPolicy
 from simqueue.schedulers.keys import IterationSettings
 from simqueue.schedulers.llamacpp import LlamaCpp
-from simqueue.schedulers.registry import SCHEDULERS, scheduler
+from simqueue.schedulers.registry import SCHEDULERS, policy_rows, scheduler
 from simqueue.schedulers.static import Static
 
 scheduler("chunked")(Chunked)
@@ -27,5 +27,6 @@ __all__ = [
     "Plan",
     "Policy",
     "Static",
+    "policy_rows",
     "scheduler",
 ]

@@ -47,6 +47,14 @@ def scheduler(name: str) -> Callable[[P], P]:
     return register
 
 
+def policy_rows() -> list[dict[str, str]]:
+    """Return one row per scheduler, for ``simqueue list policies``."""
+    return [
+        {"scheduler": name, "what it does": policy.summary, "its keys": ", ".join(policy.Settings.model_fields)}
+        for name, policy in sorted(SCHEDULERS.items())
+    ]
+
+
 def _check(policy: type[Policy]) -> None:
     """Refuse a class that could not work, and say why."""
     missing = [name for name in _OF_POLICIES if getattr(policy, name) is getattr(Policy, name)]

@@ -72,7 +72,7 @@ def test_explain_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("extra", "said"),
     [
-        ([], "nothing runs; give --decode, --prefill, or both"),
+        ([], "the step is empty; give --decode, --prefill, or both"),
         (["--prefill", "1:x"], "--prefill: '1:x' must be NEW or PAST:NEW"),
         (["--decode", "1", "--preset", "vllm-h10"], "did you mean 'vllm-h100'"),
         (["--decode", "1", "--weights", "int3"], "weights: unknown format 'int3'; known: fp32, bf16, fp8, fp4"),
@@ -101,7 +101,7 @@ def test_explain_warns_of_what_does_not_fit(
     """A step whose weights or whose keys and values exceed the memory is priced with a warning that names both."""
     assert run_command(["explain", "--gpu", "h100-sxm", *arguments, "--json"]) == 0
     (warning,) = json.loads(capsys.readouterr().out)["warnings"]
-    assert warning.startswith("such a step cannot run: ")
+    assert warning.startswith("this step cannot run: ")
     assert said in warning
 
 
@@ -128,7 +128,7 @@ def test_calibrate_writes_a_preset_that_prices_the_same(measured: Path, capsys: 
     ]
     assert run_command([*command, "--out", "own.yaml"]) == 0
     told = capsys.readouterr().out
-    assert "use it with: step_time: {kind: roofline, preset: own.yaml}" in told
+    assert "to use it: step_time: {kind: roofline, preset: own.yaml}" in told
     assert "warning" not in told
     found, truth = load_preset("own.yaml").coefficients, load_preset("vllm-h100-kernels").coefficients
     assert found.layer_us == pytest.approx(truth.layer_us, rel=0.01)
@@ -154,7 +154,7 @@ def test_bad_rows_end_the_command_or_are_named(measured: Path, capsys: pytest.Ca
     assert run_command(command) == 2
     told = capsys.readouterr().err
     assert "own.csv:14: 0.5 ms is faster than the peaks of h100-sxm allow" in told
-    assert "1 bad rows of 13; --drop-bad-rows skips them" in told
+    assert "1 of 13 rows are bad; --drop-bad-rows leaves them out" in told
     assert not Path("own.yaml").exists()
     assert run_command([*command, "--drop-bad-rows"]) == 0
     assert "left out: own.csv:14: 0.5 ms is faster" in capsys.readouterr().out

@@ -5,11 +5,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 from simqueue.cli import run_command
+from simqueue.cli.commands import COMMANDS, Command
 from simqueue.errors import RunError
 
 WriteToy = Callable[..., Path]
@@ -112,7 +116,7 @@ def test_scenarios_of_one_name_are_refused(toy: WriteToy, capsys: Capture, tmp_p
     copy = tmp_path / "copy.yaml"
     copy.write_text(toy().read_text())
     (line,) = _refused(capsys, "run", str(tmp_path / "toy.yaml"), str(copy))
-    assert "called 'toy' too" in line
+    assert "the name 'toy' is used by another scenario" in line
 
 
 def test_warnings_come_first(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:
@@ -138,7 +142,7 @@ def test_init_validate_run(tmp_path: Path) -> None:
     before = (tmp_path / "scenario.yaml").read_bytes()
     again = _process("init", cwd=tmp_path)
     assert (again.returncode, again.stdout) == (2, "")
-    assert again.stderr == "error: scenario.yaml: exists already and is not overwritten; name another file\n"
+    assert again.stderr == "error: scenario.yaml: exists already and is not overwritten; give another file name\n"
     assert (tmp_path / "scenario.yaml").read_bytes() == before
 
 
@@ -185,7 +189,7 @@ def test_list(capsys: Capture, what: str, words: list[str]) -> None:
         (["run", "x.yaml", "--seed", "five"], "--seed"),
         (["run", "no-such-file.yaml"], "no-such-file.yaml: there is no such file"),
         (["run", "module08", "--set", "seed"], "--set seed: write it as KEY=VALUE"),
-        (["run", "module08", "--json", "--json-summary"], "--json and --json-summary: give one of the two"),
+        (["run", "module08", "--json", "--json-summary"], "--json and --json-summary: only one of them can be given"),
     ],
 )
 def test_usage_errors(capsys: Capture, arguments: list[str], words: str) -> None:
@@ -208,7 +212,7 @@ def _raise(error: BaseException) -> Callable[..., None]:
         (
             ZeroDivisionError("division\nby zero"),
             1,
-            "error: unexpected ZeroDivisionError: division by zero (run again with --debug to see where)\n",
+            "error: unexpected ZeroDivisionError: division by zero (for the traceback, run again with --debug)\n",
         ),
         (KeyboardInterrupt(), 130, "error: interrupted\n"),
     ],
@@ -217,7 +221,7 @@ def test_failures(
     toy: WriteToy, capsys: Capture, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, line: str
 ) -> None:
     """A failed run ends with 1, an interrupted one with 130, each with one line and no traceback."""
-    monkeypatch.setattr("simqueue.experiment.run", _raise(error))
+    monkeypatch.setattr("simqueue.cli.actions.run.run_scenario", _raise(error))
     assert run_command(["run", str(toy())]) == code
     assert capsys.readouterr() == ("", line)
 
@@ -243,6 +247,14 @@ def test_help(arguments: list[str]) -> None:
     done = _process(*arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Usage: simqueue")
+
+
+@pytest.mark.parametrize("group", [[], ["list"]])
+def test_summaries_are_not_cut(group: list[str]) -> None:
+    """The summary of each command fits on its line in the list of commands."""
+    _, _, summaries = _process(*group, "--help").stdout.partition("Commands:\n")
+    assert summaries
+    assert "..." not in summaries
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["validate", "FILE"], ["run", "--help"], ["list", "policies"]])
@@ -273,16 +285,29 @@ def test_validation_draws_nothing(toy: WriteToy, old: str, new: str) -> None:
     _does_without_heavy_libraries(["validate", str(toy((old, new)))])
 
 
-def test_a_command_alone_is_loaded(toy: WriteToy) -> None:
-    """A command that is named loads no other one; the help of all names them all."""
+def test_only_the_action_of_the_command_is_loaded(toy: WriteToy) -> None:
+    """A command loads its own action and no other one; help loads none."""
     code = (
         "import sys; from simqueue.cli import run_command; assert run_command(sys.argv[1:]) == 0;"
-        "both = ('simqueue.cli.run', 'simqueue.cli.validate');"
-        "print([name for name in both if name in sys.modules], file=sys.stderr)"
+        "actions = ('run', 'scenario_files', 'packaged');"
+        "print([name for name in actions if f'simqueue.cli.actions.{name}' in sys.modules], file=sys.stderr)"
     )
-    for given, loaded in (["validate", str(toy())], ["validate"]), (["--help"], ["run", "validate"]):
-        done = subprocess.run([sys.executable, "-c", code, *given], check=True, capture_output=True, encoding="utf-8")
-        assert done.stderr == f"{[f'simqueue.cli.{name}' for name in loaded]}\n"
+    given = {"validate": ["validate", str(toy())], "list": ["list", "gpus"], "help": ["run", "--help"]}
+    for what, loaded in (("validate", ["scenario_files"]), ("list", ["packaged"]), ("help", [])):
+        command = [sys.executable, "-c", code, *given[what]]
+        done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8")
+        assert done.stderr == f"{loaded}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command.group} {command.name}".strip())
+def test_actions_take_what_commands_parse(command: Command) -> None:
+    """An action has the parameters of its command, with the same types, except `debug`; every command has help."""
+    module, _, name = command.action.partition(":")
+    action = getattr(import_module(f"simqueue.cli.actions.{module}"), name)
+    parsed = {key: kind for key, kind in get_type_hints(command.declared).items() if key != "debug"}
+    assert get_type_hints(action) == parsed
+    assert list(signature(action).parameters) == [key for key in parsed if key != "return"]
+    assert command.declared.__doc__
 
 
 def _does_without_heavy_libraries(given: list[str]) -> None:

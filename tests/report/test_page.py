@@ -121,7 +121,7 @@ def test_the_command_takes_a_scenario_or_a_folder(
     assert f"written: {tmp_path / 'a.html'}" in capsys.readouterr().out
     assert (tmp_path / "a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert run_command(["report", str(tmp_path / "r"), "--seed", "3"]) == 2
-    assert "go with a scenario" in capsys.readouterr().err
+    assert "--set, --seed and --replications need a scenario" in capsys.readouterr().err
     assert run_command(["report", str(tmp_path / "r"), "-o", "page.txt"]) == 2
     assert "must end in .html" in capsys.readouterr().err
 

@@ -1,0 +1,178 @@
+"""``simqueue calibrate``: fit a preset to measured steps or to served results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from simqueue.calibration import Case, ErrorRow, Fit, error_rows, fit, predict
+from simqueue.calibration.card import Provenance, preset_text, rounded, valid_range
+from simqueue.calibration.choice import doubts, free_for, given_by, held_fixed, start_from
+from simqueue.calibration.linear import StepMean, fit_linear, read_step_means
+from simqueue.calibration.request_log import fit_log
+from simqueue.calibration.rows import Target, read_steps
+from simqueue.calibration.served_rows import Server, read_log, read_means
+from simqueue.cli.actions.common import print_warnings
+from simqueue.cli.actions.screen import console, empty_table
+from simqueue.cli.options import Kind
+from simqueue.errors import InputError
+from simqueue.hardware import load_gpu, load_model
+from simqueue.hardware.precision import known_format
+from simqueue.steptime.linear import LinearStepTime
+
+_LINEAR_VALUES = ("overhead_s", "per_prefill_token_s", "decode_base_s", "per_decode_s")
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What to fit, and to which measurements.
+
+    Attributes
+    ----------
+    file : Path
+        The table of measurements.
+    kind : Kind
+    target : Target
+    server : Server
+        Settings of the server that was measured; only for served results.
+    base : str or None
+        Preset that gives the values that are not fitted.
+    free : list of str or None
+        Values to fit; None: by kind.
+    drop_bad_rows : bool
+    """
+
+    file: Path
+    kind: Kind
+    target: Target
+    server: Server
+    base: str | None
+    free: list[str] | None
+    drop_bad_rows: bool
+
+
+def calibrate(
+    table: Path,
+    out: Path,
+    model: str | None,
+    gpu: str | None,
+    kind: Kind,
+    tensor_parallel: int,
+    weights: str | None,
+    base: str | None,
+    free: str | None,
+    drop_bad_rows: bool,
+    max_num_seqs: int,
+    max_num_batched_tokens: int,
+    blocks: int | None,
+    shortest: float,
+) -> None:
+    """Fit a preset, write it, and print its values, its errors and what speaks against using it."""
+    if out.suffix not in {".yaml", ".yml"}:
+        raise InputError(f"--out: {out} must end in .yaml, so that scenarios can name it as a preset")
+    if kind is Kind.LINEAR:
+        _linear(table, out)
+        return
+    if model is None or gpu is None:
+        raise InputError(f"calibrate: --kind {kind.value} needs --model and --gpu")
+    chosen = load_model(model, Path()).with_precision(weights=known_format(weights))
+    target = Target(chosen, load_gpu(gpu, Path()), tensor_parallel)
+    server = Server(
+        max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens, blocks=blocks, shortest=shortest
+    )
+    names = None if free is None else [name.strip() for name in free.split(",")]
+    _calibrate(_Job(table, kind, target, server, base, names, drop_bad_rows), out)
+
+
+def _linear(file: Path, out: Path) -> None:
+    """Fit a linear step time and write it as the `step_time` of a scenario."""
+    rows = read_step_means(file)
+    found = fit_linear(rows)
+    lines = ["step_time:", "  kind: linear", *(f"  {name}: {getattr(found, name):.6g}" for name in _LINEAR_VALUES)]
+    errors = [abs(_linear_s(found, row) / row.mean_s - 1) for row in rows]
+    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    typer.echo("\n".join(lines))
+    mean = sum(errors) / len(errors)
+    typer.echo(f"{len(rows)} rows: mean abs error {100 * mean:.1f} %, worst {100 * max(errors):.1f} %")
+    typer.echo(f"written: {out}")
+
+
+def _linear_s(cost: LinearStepTime, row: StepMean) -> float:
+    values: list[float] = [getattr(cost, name) for name in _LINEAR_VALUES]
+    return sum(value * term for value, term in zip(values, row.terms(), strict=True))
+
+
+def _calibrate(job: _Job, out: Path) -> None:
+    found, cases = _fitted(job)
+    errors = _errors(cases, found)
+    origin = Provenance(
+        description=f"Fitted to {job.file.name}: {job.target.model.name} on {job.target.gpu.name}",
+        gpu=job.target.gpu.name,
+        engine="as measured",
+        fitted_on=f"{job.file.name}, {job.kind.value}, {len(cases)} measurements",
+        given=given_by(job.base, found),
+    )
+    out.write_text(preset_text(found, origin, errors, valid_range(cases)), encoding="utf-8")
+    _show_values(found)
+    _show_errors(errors)
+    warnings = list(doubts(found, errors[0]))
+    print_warnings(warnings)
+    typer.echo(f"written: {out}")
+    how = "to use it in spite of the warnings" if warnings else "to use it"
+    typer.echo(f"{how}: step_time: {{kind: roofline, preset: {out}}}")
+
+
+def _fitted(job: _Job) -> tuple[Fit, Sequence[Case]]:
+    """Read the measurements and fit the free values."""
+    if job.kind is Kind.REQUESTS:
+        log, bad = read_log(job.file)
+        _judge(bad, len(log), drop=job.drop_bad_rows)
+        wanted = free_for([], job.free)
+        return fit_log(log, wanted, held_fixed(job.base, wanted), job.target, job.server)
+    cases: Sequence[Case]
+    if job.kind is Kind.SERVED:
+        cases, _, bad = read_means(job.file, job.target, job.server)
+    else:
+        cases, bad = read_steps(job.file, job.target)
+    _judge(bad, len(cases), drop=job.drop_bad_rows)
+    wanted = free_for(cases, job.free)
+    return fit(cases, wanted, held_fixed(job.base, wanted), start_from(job.base)), cases
+
+
+def _judge(bad: Sequence[str], good: int, *, drop: bool) -> None:
+    """Print the bad rows if they are to be left out; otherwise raise InputError if there are any."""
+    if bad and not drop:
+        count = f"{len(bad)} of {len(bad) + good} rows are bad; --drop-bad-rows leaves them out"
+        raise InputError("\n".join([*bad, count]))
+    for line in bad:
+        typer.echo(f"left out: {line}")
+
+
+def _errors(cases: Sequence[Case], found: Fit) -> list[ErrorRow]:
+    """Return the errors over all measurements, then by phase if there is more than one."""
+    predicted_s = predict(cases, rounded(found))
+    rows = error_rows(cases, predicted_s, lambda case: case.phase)
+    return rows if len(rows) == 1 else [*error_rows(cases, predicted_s, lambda _: "all"), *rows]
+
+
+def _show_values(found: Fit) -> None:
+    stated = rounded(found)
+    shown = empty_table(("value", "fitted", "standard error", "identified"))
+    for name in found.free:
+        spread = found.standard_errors[name]
+        standard_error = "-" if spread == float("inf") else f"{spread:.2g}"
+        why_not = found.not_identified.get(name)
+        identified = "yes" if why_not is None else f"no: {why_not}"
+        shown.add_row(name, f"{getattr(stated, name):.4g}", standard_error, identified)
+    console().print(shown)
+
+
+def _show_errors(errors: Sequence[ErrorRow]) -> None:
+    shown = empty_table(("phase", "rows", "mean abs error", "median", "bias", "worst"))
+    for row in errors:
+        percent = (f"{row.mape:.1f} %", f"{row.median:.1f} %", f"{row.bias:+.1f} %", f"{row.worst:.1f} %")
+        shown.add_row(row.group, str(row.rows), *percent)
+    console().print(shown)

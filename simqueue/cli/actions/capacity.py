@@ -1,0 +1,136 @@
+"""``simqueue capacity``: what each policy can sustain, without a simulation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from simqueue.cli.actions.common import load_scenario, print_json
+from simqueue.cli.actions.screen import console, empty_table
+from simqueue.errors import InputError
+from simqueue.experiment.load import PolicyLoad, policy_loads
+from simqueue.experiment.rates import SHARES, curves, simulated
+from simqueue.figures.capacity import capacity_figure, save
+from simqueue.scenario import Scenario
+
+_ROWS = (
+    ("capacity (req/s)", "capacity_rps"),
+    ("limited by", "binding"),
+    *((f"  {name} alone (req/s)", f"limits_rps.{name}") for name in ("slots", "tokens", "kv", "compute")),
+    ("step at capacity (ms)", "saturated_step_ms"),
+    ("running at capacity", "saturated_running"),
+    ("load", "load"),
+    ("TPOT, estimate (ms)", "estimated_tpot_ms"),
+    ("TTFT, estimate (ms)", "estimated_ttft_ms"),
+    ("E2EL, estimate (ms)", "estimated_e2el_ms"),
+    ("running, estimate", "estimated_running"),
+)
+"""Label and key of each row of the table."""
+
+
+def capacity(
+    scenario: str,
+    set_: list[str] | None,
+    seed: int | None,
+    json_: bool,
+    figure: Path | None,
+    simulate: bool,
+    replications: int,
+    requests: int,
+    workers: int | None,
+) -> None:
+    """Print capacity, load and estimates of each policy, and draw them if a figure is asked for."""
+    loaded = load_scenario(scenario, set_, seed)
+    if simulate and figure is None:
+        raise InputError("--simulate: needs --figure FILE to draw the points in")
+    if figure is not None and figure.suffix not in (".png", ".svg"):
+        raise InputError(f"--figure: {figure} must end in .png or .svg")
+    found = policy_loads(loaded)
+    if json_:
+        print_json({name: _plain(one) for name, one in found.items()})
+    else:
+        _show(found)
+    if figure is not None:
+        points = (replications, requests) if simulate else None
+        _draw(loaded, figure, points, workers)
+        if not json_:
+            typer.echo(f"written: {figure}")
+
+
+def _plain(found: PolicyLoad) -> dict[str, Any]:
+    """Return what is known about a policy as JSON values: None if undefined or without a limit."""
+    limit, point = found.capacity, found.estimate
+    return {
+        "capacity_rps": limit.max_rate_rps if limit else None,
+        "binding": limit.binding if limit else None,
+        "limits_rps": {name: _finite(rate) for name, rate in limit.limits_rps.items()} if limit else None,
+        "steps_per_request": limit.steps_per_request if limit else None,
+        "saturated_step_ms": 1000 * limit.step_s if limit else None,
+        "saturated_running": limit.running if limit else None,
+        "load": found.load,
+        "estimated_tpot_ms": 1000 * point.tpot_s if point else None,
+        "estimated_ttft_ms": 1000 * point.ttft_s if point else None,
+        "estimated_e2el_ms": 1000 * point.e2el_s if point else None,
+        "estimated_running": point.running if point else None,
+        "note": found.why_not or found.caution or None,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _show(found: Mapping[str, PolicyLoad]) -> None:
+    """Print the table and how accurate it is; raise InputError if no policy has a capacity."""
+    if not any(one.capacity for one in found.values()):
+        raise InputError("; ".join(f"{name}: no capacity, {one.why_not}" for name, one in found.items()))
+    values = {name: _plain(one) for name, one in found.items()}
+    shown = empty_table(("", *values), tuple(values))
+    for label, key in _ROWS:
+        shown.add_row(label, *(_cell(one, key) for one in values.values()))
+    console().print(shown)
+    typer.echo(_accuracy(found))
+    for name, one in found.items():
+        if note := one.why_not or one.caution:
+            typer.echo(f"{name}: {note}")
+
+
+def _accuracy(found: Mapping[str, PolicyLoad]) -> str:
+    sure = [name for name, one in found.items() if one.capacity and not one.caution]
+    doubtful = any(one.caution for one in found.values())
+    whose = f" of {', '.join(sure)}" if doubtful else ""
+    of_capacity = f"capacity{whose} within 2-3 %; " if sure else ""
+    return f"accuracy below a load of 0.95: {of_capacity}TPOT within 6 %, TTFT within 10-20 %"
+
+
+def _cell(values: Mapping[str, Any], key: str) -> str:
+    outer, _, inner = key.partition(".")
+    value = values[outer]
+    if inner and value is not None:
+        if inner not in value:
+            return "-"
+        value = value[inner] if value[inner] is not None else "no limit"
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else f"{value:,.4g}"
+
+
+def _draw(scenario: Scenario, file: Path, simulate: tuple[int, int] | None, workers: int | None) -> None:
+    """Draw the figure, with simulated points of that many replications and requests if they are given."""
+    lines = curves(scenario)
+    if not lines:
+        raise InputError("capacity: there is no formula for the capacity of any policy of this scenario")
+    points = []
+    if simulate is not None:
+        replications, requests = simulate
+        rates = sorted({round(share * line.capacity_rps, 6) for line in lines for share in SHARES})
+        points = simulated(scenario, rates, replications=replications, requests=requests, workers=workers)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        save(capacity_figure(lines, points, scenario.name), file)
+    except OSError as error:
+        raise InputError(f"--figure: {file} cannot be written: {error.strerror}") from error

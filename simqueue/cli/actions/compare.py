@@ -1,0 +1,59 @@
+"""``simqueue compare``: test whether policies differ on the same traffic."""
+
+from __future__ import annotations
+
+import typer
+
+from simqueue.cli.actions.common import load_scenario, print_json, print_warnings
+from simqueue.cli.actions.screen import console, empty_table, progress_bar
+from simqueue.errors import InputError
+from simqueue.experiment import run
+from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, compared
+from simqueue.scenario import Scenario
+
+_REPLICATIONS = 10
+
+
+def compare(
+    scenario: str,
+    set_: list[str] | None,
+    seed: int | None,
+    baseline: str | None,
+    metric: list[str] | None,
+    replications: int | None,
+    workers: int | None,
+    json_: bool,
+    quiet: bool,
+) -> None:
+    """Run a scenario and print the differences between its policies, as a table or as JSON."""
+    loaded = _loaded(scenario, set_, seed, replications)
+    with progress_bar(loaded.name, quiet=quiet) as progress:
+        result = run(loaded, progress=progress, workers=workers)
+    rows = compared(result, baseline, metric or DEFAULT_METRICS)
+    if json_:
+        comparisons = [row.plain() for row in rows]
+        print_json({"scenario": loaded.name, "warnings": list(result.warnings), "comparisons": comparisons})
+        return
+    print_warnings(result.warnings)
+    _show(rows, result.confidence)
+
+
+def _loaded(argument: str, overrides: list[str] | None, seed: int | None, replications: int | None) -> Scenario:
+    loaded = load_scenario(argument, overrides, seed, replications)
+    if len(loaded.policies) < 2:
+        raise InputError(f"{argument}: a comparison needs at least two policies; the scenario has one")
+    if loaded.replications == 1 and loaded.precision is None and replications is None:
+        loaded = load_scenario(argument, overrides, seed, _REPLICATIONS)
+    return loaded
+
+
+def _show(rows: list[Compared], confidence: float) -> None:
+    numbers = ("difference", "ratio", "p (Holm)")
+    shown = empty_table(("metric", "policy", "baseline", *numbers, "verdict"), numbers)
+    for row in rows:
+        shown.add_row(row.metric, row.policy, row.baseline, row.difference(), row.ratio(), row.p(), row.verdict)
+    console().print(shown)
+    typer.echo(
+        f"difference and ratio: policy against baseline, paired by replication, with {100 * confidence:g} % confidence "
+        "intervals; verdict: with Holm's correction for all rows"
+    )

@@ -1,0 +1,114 @@
+"""``simqueue explain``: what the time of one step is made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import typer
+
+from simqueue.cli.actions.common import print_warnings
+from simqueue.cli.actions.screen import console, empty_table
+from simqueue.datafiles.library import validated
+from simqueue.errors import InputError
+from simqueue.hardware import Gpu, Model, kv_pool_blocks, load_gpu, load_model
+from simqueue.hardware.precision import known_format
+from simqueue.steptime import Batch, RooflineSettings, Term
+from simqueue.steptime.validity import as_columns
+
+
+def explain(
+    model: str,
+    gpu: str,
+    preset: str,
+    tensor_parallel: int,
+    decode: int,
+    context: int,
+    prefill: list[str] | None,
+    weights: str | None,
+    json_: bool,
+) -> None:
+    """Print the terms of the step, as a table or as JSON."""
+    settings = validated(RooflineSettings, {"preset": preset}, "--preset")
+    chosen = load_model(model, Path()).with_precision(weights=known_format(weights))
+    accelerator = load_gpu(gpu, Path())
+    step_time = settings.build(chosen, accelerator, tensor_parallel)
+    batch = _batch(decode, context, prefill or [])
+    seconds, terms = step_time.seconds(batch), step_time.explain(batch)
+    warnings = [*_memory_warnings(accelerator, chosen, tensor_parallel, batch), *step_time.warnings(as_columns(batch))]
+    if json_:
+        _print_json(seconds, terms, warnings)
+        return
+    print_warnings(warnings)
+    gpus = f"{tensor_parallel} x {gpu}" if tensor_parallel > 1 else gpu
+    typer.echo(f"{chosen.name} on {gpus}, preset {preset}: {_described(batch)}")
+    _show(terms)
+    typer.echo(f"step: {1e3 * seconds:.3f} ms, the sum of the terms marked *; the other terms overlap with them")
+
+
+def _batch(decode: int, context: int, prefill: list[str]) -> Batch:
+    chunks = tuple(_chunk(text) for text in prefill)
+    if not decode and not chunks:
+        raise InputError("explain: the step is empty; give --decode, --prefill, or both")
+    return Batch(decode, decode, decode * context, chunks, decode + len(chunks))
+
+
+def _chunk(text: str) -> tuple[int, int]:
+    past, _, new = text.rpartition(":")
+    if not new.isdecimal() or not (past or "0").isdecimal() or int(new) < 1:
+        raise InputError(f"--prefill: '{text}' must be NEW or PAST:NEW in whole tokens, with NEW at least 1")
+    return int(past or 0), int(new)
+
+
+def _memory_warnings(gpu: Gpu, model: Model, tensor_parallel: int, batch: Batch) -> Iterator[str]:
+    """Yield a line if the weights, or the weights and the KV of the batch, exceed the memory of the GPUs."""
+    if gpu.memory_bytes is None:
+        return
+    try:
+        room_tokens = kv_pool_blocks(gpu, model, tensor_parallel, memory_share=1.0, block_size=1)
+    except InputError as error:
+        yield f"this step cannot run: {error}"
+        return
+    held_tokens = batch.context_tokens + sum(past + new for past, new in batch.prefill)
+    # Layers with a sliding window hold less than the whole context, so the comparison does not apply to them.
+    if held_tokens > room_tokens and not model.window_layers:
+        yield (
+            f"this step cannot run: it holds keys and values of {held_tokens:,} tokens, but next to the weights of "
+            f"{model.name} there is room for {room_tokens:,} on {gpu.name}"
+            + (f" x {tensor_parallel}" if tensor_parallel > 1 else "")
+        )
+
+
+def _described(batch: Batch) -> str:
+    parts = []
+    if batch.decode_seqs:
+        parts.append(f"{batch.decode_seqs} decodes at {batch.context_tokens // batch.decode_seqs} tokens")
+    parts += [f"{new} prompt tokens" + (f" after {past}" if past else "") for past, new in batch.prefill]
+    return ", ".join(parts)
+
+
+def _show(terms: Sequence[Term]) -> None:
+    numbers = ("GB", "GFLOP", "ms")
+    shown = empty_table(("term", *numbers, "counts", "bound"), numbers)
+    shown.columns[0].no_wrap = True
+    for term in terms:
+        moved = "-" if term.bytes_moved is None else f"{term.bytes_moved / 1e9:,.3f}"
+        flops = "-" if term.flops is None else f"{term.flops / 1e9:,.1f}"
+        shown.add_row(term.name, moved, flops, f"{1e3 * term.seconds:.3f}", "*" if term.counts else "", term.bound)
+    console().print(shown)
+
+
+def _print_json(seconds: float, terms: Sequence[Term], warnings: list[str]) -> None:
+    rows = [
+        {
+            "term": term.name,
+            "ms": 1e3 * term.seconds,
+            "bytes": term.bytes_moved,
+            "flops": term.flops,
+            "counts": term.counts,
+            "bound": term.bound,
+        }
+        for term in terms
+    ]
+    typer.echo(json.dumps({"step_ms": 1e3 * seconds, "terms": rows, "warnings": warnings}))

@@ -1,0 +1,98 @@
+"""``simqueue validate`` and ``schema``: scenario files, without a run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import typer
+
+from simqueue.cli.actions.common import load_scenario
+from simqueue.cli.columns import listed, terminal_width
+from simqueue.errors import InputError
+from simqueue.scenario import resolved
+from simqueue.scenario.library import find
+from simqueue.scenario.reference import reference_page
+from simqueue.scenario.schema import json_schema
+
+_VERSION = "version: "
+"""Prefix of the origin of a default that depends on the version of an engine."""
+
+
+def schema(reference: bool) -> None:
+    """Print the JSON Schema of scenarios, or the reference of their keys."""
+    typer.echo(reference_page() if reference else json.dumps(json_schema(), indent=2), nl=not reference)
+
+
+def validate(scenarios: list[str], set_: list[str] | None, seed: int | None) -> None:
+    """Print what each policy runs with, for each scenario; raise the errors of all scenarios together."""
+    errors = []
+    for argument in scenarios:
+        try:
+            _validate(argument, set_, seed)
+        except InputError as error:
+            errors.append(str(error))
+    if errors:
+        raise InputError("\n".join(errors))
+
+
+def _validate(argument: str, overrides: list[str] | None, seed: int | None) -> None:
+    scenario = load_scenario(argument, overrides, seed)
+    scenario.check_traffic()  # reads trace files and checks that they have enough requests
+    typer.echo(f"{find(argument)}: OK ({', '.join(scenario.policies)})")
+    values = resolved(scenario)
+    for line in _policies_table(values, terminal_width()):
+        typer.echo(line)
+    for source in _sources(values):
+        typer.echo(f"  from {source}")
+
+
+def _sources(values: dict[str, Any]) -> list[str]:
+    """Return the packages that the defaults of engine versions come from, each once."""
+    origins = values["origin"].values()
+    return list(dict.fromkeys(origin.removeprefix(_VERSION) for origin in origins if origin.startswith(_VERSION)))
+
+
+def _policies_table(values: dict[str, Any], width: int | None) -> list[str]:
+    """Return one line per key and one column per policy, each value with its origin.
+
+    On a terminal, as many policies as fit are side by side, and the others follow below. Otherwise all are side by
+    side.
+    """
+    flat = {name: _flat(policy) for name, policy in values["policies"].items()}
+    keys = list(dict.fromkeys(key for policy in flat.values() for key in policy))
+    cells = {name: {key: _cell(values, name, key, policy) for key in keys} for name, policy in flat.items()}
+    lines: list[str] = []
+    names = list(flat)
+    while names:
+        count = len(names)
+        while count > 1 and width is not None and _wide(keys, names[:count], cells) > width:
+            count -= 1
+        block, names = names[:count], names[count:]
+        lines += ["", *listed([{"key": key} | {name: cells[name][key] for name in block} for key in keys], None)]
+    return lines
+
+
+def _wide(keys: list[str], names: list[str], cells: dict[str, dict[str, str]]) -> int:
+    """Return the width in characters of a block of policies."""
+    return max(map(len, keys)) + sum(2 + max(len(name), *map(len, cells[name].values())) for name in names)
+
+
+def _cell(values: dict[str, Any], name: str, key: str, policy: dict[str, Any]) -> str:
+    """Return a value of a policy with its origin."""
+    if key not in policy:
+        return ""
+    origin = values["origin"].get(f"policies.{name}.{key}", "")
+    if origin.startswith(_VERSION):  # only the package; its files are listed below the table
+        origin = origin.removeprefix(_VERSION).partition(":")[0]
+    return f"{'null' if policy[key] is None else policy[key]} ({origin})"
+
+
+def _flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            flat |= _flat(inner, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = inner
+    return flat

@@ -1,0 +1,50 @@
+"""Tables on stdout and progress bars on stderr, drawn with rich."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+ProgressCallback = Callable[[str, int, int], None]
+"""Called with a policy, the number of its requests that are done, and the number of all its requests."""
+
+_PIPED_COLUMNS = 120
+
+
+def console() -> Console:
+    """Return a console on stdout. If stdout is not a terminal, the width is fixed, so that output is reproducible."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_COLUMNS
+    return Console(file=sys.stdout, width=width, highlight=False)
+
+
+def empty_table(titles: Sequence[str], right: Sequence[str] = ()) -> Table:
+    """Return an empty table. The columns in `right` are aligned to the right."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in titles:
+        made.add_column(title, justify="right" if title in right else "left")
+    return made
+
+
+@contextmanager
+def progress_bar(scenario: str, *, quiet: bool) -> Iterator[ProgressCallback | None]:
+    """Provide a function that draws progress; None if `quiet` or if stderr is not a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    tasks = {}
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+
+        def show(policy: str, done: int, total: int) -> None:
+            if policy not in tasks:
+                tasks[policy] = bar.add_task(f"{scenario}: {policy}", total=total)
+            bar.update(tasks[policy], completed=done)
+
+        yield show

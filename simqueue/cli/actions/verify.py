@@ -1,0 +1,91 @@
+"""``simqueue verify``: compare simulated means with exact queueing theory."""
+
+from __future__ import annotations
+
+import typer
+
+from simqueue.cli.actions.common import load_scenario, print_json
+from simqueue.cli.actions.screen import console, empty_table
+from simqueue.errors import InputError, RunError
+from simqueue.experiment.verification import CASES, DIFFERS, Verified, case_scenario
+from simqueue.experiment.verification import verify as compared
+from simqueue.names import unknown
+from simqueue.scenario import Scenario
+
+
+def verify(
+    scenario: str | None,
+    set_: list[str] | None,
+    seed: int | None,
+    case: list[str] | None,
+    replications: int,
+    workers: int | None,
+    json_: bool,
+) -> None:
+    """Run the cases and print a verdict for each mean; raise RunError if any mean differs."""
+    found: list[Verified] = []
+    for chosen in _scenarios(scenario, set_, seed, case, replications):
+        found += compared(chosen, workers=workers)
+    if json_:
+        print_json([_plain(one) for one in found])
+    else:
+        _show(found)
+    wrong = [one for one in found if one.verdict == DIFFERS]
+    if wrong:
+        names = ", ".join(f"{one.case} {one.metric}" for one in wrong)
+        raise RunError(f"the simulation differs from theory: {names}")
+
+
+def _scenarios(
+    scenario: str | None, overrides: list[str] | None, seed: int | None, cases: list[str] | None, replications: int
+) -> list[Scenario]:
+    """Return the scenario that was given, or the built-in cases."""
+    if scenario is not None:
+        if cases:
+            raise InputError("--case: names a built-in case and cannot be combined with a scenario")
+        return [load_scenario(scenario, overrides, seed, replications)]
+    if overrides:
+        raise InputError("--set: needs a scenario; the built-in cases are fixed")
+    for name in cases or ():
+        if name not in CASES:
+            raise InputError(f"--case: {unknown('case', name, CASES)}")
+    return [case_scenario(name, seed=1 if seed is None else seed, replications=replications) for name in cases or CASES]
+
+
+def _plain(one: Verified) -> dict[str, object]:
+    """Return a verdict as JSON values."""
+    simulated = one.simulated
+    return {
+        "case": one.case,
+        "policy": one.policy,
+        "model": one.model or None,
+        "metric": one.metric or None,
+        "theory": one.theory,
+        "simulated": simulated.mean if simulated else None,
+        "half_width": simulated.half_width if simulated else None,
+        "verdict": one.verdict,
+        "note": one.note or None,
+    }
+
+
+def _show(found: list[Verified]) -> None:
+    shown = empty_table(
+        ("case", "model", "mean of", "theory", "simulated", "difference", "verdict"), ("simulated", "difference")
+    )
+    for one in found:
+        shown.add_row(*_cells(one))
+    console().print(shown)
+    for one in found:
+        if one.note:
+            typer.echo(f"{one.case}: {one.policy}: {one.note}")
+
+
+def _cells(one: Verified) -> list[str]:
+    """Return a verdict as a row of the table."""
+    if one.theory is None or one.simulated is None:
+        return [f"{one.case}: {one.policy}", one.model or "-", "-", "-", "-", "-", one.verdict]
+    half_width = one.simulated.half_width
+    simulated = f"{one.simulated.mean:.5g}" + ("" if half_width is None else f" ±{half_width:.2g}")
+    difference = f"{100 * (one.simulated.mean / one.theory - 1):+.2f} %"
+    metric = one.metric.removeprefix("mean_").removesuffix("_ms").upper() + " (ms)"
+    return [one.case, one.model, metric, f"{one.theory:.5g}", simulated, difference, one.verdict]

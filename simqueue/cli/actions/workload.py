@@ -1,0 +1,126 @@
+"""``simqueue workload``: describe the requests of a scenario without running it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.table import Table
+
+from simqueue.cli.actions.common import load_scenario
+from simqueue.cli.actions.screen import console, empty_table
+from simqueue.errors import inside
+from simqueue.figures.workload import save_workload_figure
+from simqueue.scenario import Scenario
+from simqueue.workload.describe import PERCENTILES, LengthDescription, WorkloadDescription, describe
+
+_RESULTS = Path("results")
+
+
+def workload(
+    scenario: str, set_: list[str] | None, seed: int | None, out: Path | None, json_: bool, no_figures: bool
+) -> None:
+    """Describe each workload of a scenario: as JSON, or as a table and a figure."""
+    loaded = load_scenario(scenario, set_, seed)
+    described = _described(loaded)
+    if json_:
+        typer.echo(json.dumps({one.name: _values(one) for one in described}, allow_nan=False, ensure_ascii=False))
+        return
+    for line in (note for one in described for note in one.notes):
+        typer.echo(f"note: {line}")
+    console().print(_table(described))
+    if not no_figures:
+        typer.echo("written:")
+        for path in save_workload_figure(described, out or _RESULTS / f"{loaded.name}-workload"):
+            typer.echo(f"  {path}")
+
+
+def _described(scenario: Scenario) -> list[WorkloadDescription]:
+    workloads = scenario.workloads or ({} if scenario.workload is None else {"workload": scenario.workload})
+    described = []
+    for name, settings in workloads.items():
+        with scenario.telling_where(), inside(f"workloads.{name}" if scenario.workloads else name):
+            described.append(describe(name, settings, seed=scenario.seed, base_dir=scenario.base_dir))
+    return described
+
+
+def _values(one: WorkloadDescription) -> dict[str, Any]:
+    """Return everything about a workload as JSON values: None if undefined."""
+    return {
+        "source": one.source,
+        "requests": one.requests,
+        "span_s": one.span_s,
+        "rate_rps": one.rate_rps,
+        "law_rate_rps": one.law_rate_rps,
+        "gap_cv": one.cv,
+        "law_gap_cv": one.law_cv,
+        "law_dispersion": one.law_dispersion,
+        **_length_values("prompt", one.prompt),
+        **_length_values("output", one.output),
+        "prefix_reuse": one.prefix_reuse,
+        "notes": list(one.notes),
+    }
+
+
+def _length_values(name: str, found: LengthDescription) -> dict[str, Any]:
+    percentiles: dict[int, Any] = {**(found.percentiles or dict.fromkeys(PERCENTILES))}
+    return {
+        f"law_mean_{name}_tokens": found.law_mean,
+        f"mean_{name}_tokens": found.mean,
+        **{f"p{q}_{name}_tokens": value for q, value in percentiles.items()},
+        f"max_{name}_tokens": found.longest,
+    }
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return f"{value:,}"
+    digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 3
+    return f"{value:,.{digits}f}"
+
+
+def _share(value: Any) -> str:
+    return "-" if value is None else f"{100 * value:.1f}%"
+
+
+_ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("source", "source", _plain),
+    ("requests", "requests", _plain),
+    ("first to last arrival (s)", "span_s", _plain),
+    ("arrival rate (1/s; sessions: of their starts)", "rate_rps", _plain),
+    ("  of the distribution", "law_rate_rps", _plain),
+    ("CV of the gaps", "gap_cv", _plain),
+    ("  of the distribution", "law_gap_cv", _plain),
+    ("index of dispersion of the distribution", "law_dispersion", _plain),
+    *(
+        row
+        for name in ("prompt", "output")
+        for row in (
+            (f"{name} tokens: mean", f"mean_{name}_tokens", _plain),
+            ("  of the distribution", f"law_mean_{name}_tokens", _plain),
+            *((f"  p{q}", f"p{q}_{name}_tokens", _plain) for q in PERCENTILES),
+            ("  max", f"max_{name}_tokens", _plain),
+        )
+    ),
+    ("prompt tokens seen before", "prefix_reuse", _share),
+)
+"""Label, key and format of each row of the table. A row is left out if it is undefined for all workloads."""
+
+
+def _table(described: Sequence[WorkloadDescription]) -> Table:
+    """Return one row per quantity and one column per workload."""
+    shown = empty_table(("", *(one.name for one in described)), [one.name for one in described])
+    for column in shown.columns[1:]:
+        column.overflow = "fold"
+    values = [_values(one) for one in described]
+    for label, key, plain in _ROWS:
+        if any(found[key] is not None for found in values):
+            shown.add_row(label, *(plain(found[key]) for found in values))
+    return shown

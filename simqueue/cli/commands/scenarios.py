@@ -1,0 +1,227 @@
+"""Commands about scenarios."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from simqueue.cli.command import command
+from simqueue.cli.options import (
+    Debug,
+    Json,
+    ManyScenarios,
+    NoFigures,
+    Quiet,
+    Replications,
+    Scenario,
+    Seed,
+    Set,
+    Workers,
+)
+
+
+@command("run:run")
+def run(
+    scenarios: ManyScenarios,
+    set_: Set = None,
+    seed: Seed = None,
+    out: Annotated[
+        Path | None,
+        Option(
+            "--out",
+            metavar="DIR",
+            help="Folder for tables and figures. Default: results/NAME, for the scenario's name. With several "
+            "scenarios, each one gets a folder of its name inside DIR.",
+        ),
+    ] = None,
+    json_: Annotated[
+        bool,
+        Option(
+            "--json", help="Print one JSON object per scenario and nothing else. Files are written only with --out."
+        ),
+    ] = False,
+    json_summary: Annotated[bool, Option("--json-summary", help="Like --json, without the single requests.")] = False,
+    no_figures: NoFigures = False,
+    export_trace: Annotated[
+        Path | None,
+        Option(
+            "--export-trace",
+            metavar="FILE",
+            help="Write the requests of the first policy's run as a trace (JSON lines). Replaying the trace gives the "
+            "same run. Only with a single scenario.",
+        ),
+    ] = None,
+    stream: Annotated[
+        Path | None,
+        Option(
+            "--stream",
+            metavar="DIR",
+            help="Write requests, steps and gaps to DIR/SCENARIO/POLICY/*.parquet during the run, which bounds memory "
+            "in long runs. Other files are written only with --out. Only with a single replication.",
+        ),
+    ] = None,
+    replications: Replications = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run scenarios and compare their policies.
+
+    All policies of a scenario get the same requests. Prints warnings, a table with one column per policy, and the
+    files written.
+    """
+
+
+@command("packaged:init")
+def init(
+    file: Annotated[Path, Argument(metavar="FILE", help="File to write.")] = Path("scenario.yaml"),
+) -> None:
+    """Write a commented scenario to start from.
+
+    The scenario can be run as it is. An existing file is not overwritten.
+    """
+
+
+@command("scenario_files:validate")
+def validate(
+    scenarios: ManyScenarios,
+    set_: Set = None,
+    seed: Seed = None,
+    debug: Debug = False,
+) -> None:
+    """Check scenarios without running them.
+
+    Prints OK and the values that each policy runs with, or one line per error. Each value is shown with its origin.
+    """
+
+
+@command("scenario_files:schema")
+def schema(
+    reference: Annotated[
+        bool, Option("--reference", help="Print the reference of all keys, in Markdown, instead.")
+    ] = False,
+) -> None:
+    """Print the JSON Schema of scenario files."""
+
+
+@command("compare:compare")
+def compare(
+    scenario: Scenario,
+    set_: Set = None,
+    seed: Seed = None,
+    baseline: Annotated[
+        str | None, Option("--baseline", metavar="POLICY", help="Policy to compare with. Default: the first one.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        Option("--metric", metavar="COLUMN", help="Column of the summary to compare. Repeatable."),
+    ] = None,
+    replications: Replications = None,
+    workers: Workers = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Test whether policies differ, with confidence intervals.
+
+    Runs the policies several times, each time with new requests that all policies share. Prints difference and ratio
+    to the baseline with confidence intervals. Verdicts include Holm's correction for the number of rows.
+
+    If the scenario sets no number of replications, 10 are run.
+    """
+
+
+@command("capacity:capacity")
+def capacity(
+    scenario: Scenario,
+    set_: Set = None,
+    seed: Seed = None,
+    json_: Json = False,
+    figure: Annotated[
+        Path | None,
+        Option("--figure", metavar="FILE", help="Draw throughput, TPOT and TTFT over the rate, as .png or .svg."),
+    ] = None,
+    simulate: Annotated[
+        bool, Option("--simulate", help="Add simulated points with confidence intervals to the figure.")
+    ] = False,
+    replications: Annotated[
+        int, Option("--replications", metavar="N", min=2, help="Independent runs per simulated point.")
+    ] = 5,
+    requests: Annotated[int, Option("--requests", metavar="N", min=100, help="Requests in each of these runs.")] = 2000,
+    workers: Workers = None,
+    debug: Debug = False,
+) -> None:
+    """Compute the capacity of each policy without a simulation.
+
+    Prints the highest request rate that each policy can sustain, what limits it, and estimates of latencies at the
+    scenario's rate.
+
+    Exits with 2 if there is no formula for the capacity of any policy. With --json, `note` gives the reason instead.
+    """
+
+
+@command("verify:verify")
+def verify(
+    scenario: Annotated[
+        str | None,
+        Argument(metavar="SCENARIO", help="Scenario to verify. Without it, the built-in cases are run."),
+    ] = None,
+    set_: Set = None,
+    seed: Seed = None,
+    case: Annotated[
+        list[str] | None, Option("--case", metavar="NAME", help="Run only this built-in case. Repeatable.")
+    ] = None,
+    replications: Annotated[int, Option("--replications", metavar="N", min=2, help="Independent runs per case.")] = 10,
+    workers: Workers = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare simulated means with exact queueing theory.
+
+    A mean agrees if it is within three half-widths of its confidence interval, or within 2 %. If the half-width is
+    above 3 %, the verdict is "not enough runs".
+
+    Exits with 1 if a mean differs, otherwise with 0.
+    """
+
+
+@command("workload:workload")
+def workload(
+    scenario: Scenario,
+    set_: Set = None,
+    seed: Seed = None,
+    out: Annotated[
+        Path | None,
+        Option("--out", metavar="DIR", help="Folder for the figure. Default: results/NAME-workload."),
+    ] = None,
+    json_: Annotated[bool, Option("--json", help="Print one JSON object and draw nothing.")] = False,
+    no_figures: NoFigures = False,
+    debug: Debug = False,
+) -> None:
+    """Describe the requests of a scenario without running it.
+
+    Prints rate, burstiness, lengths and shared prefixes: of the requests of replication 0, and as the distributions
+    state them. Policies are not needed.
+    """
+
+
+@command("report:report")
+def report(
+    source: Annotated[
+        str, Argument(metavar="SCENARIO|DIR", help="A scenario, which is run, or a folder written by `simqueue run`.")
+    ],
+    out: Annotated[Path, Option("-o", "--out", metavar="FILE", help="Page to write.")] = Path("report.html"),
+    set_: Set = None,
+    seed: Seed = None,
+    replications: Replications = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write results as one HTML page.
+
+    The page holds warnings, tables, figures and the scenario. It loads nothing from the network, has a dark mode, and
+    can be printed.
+    """

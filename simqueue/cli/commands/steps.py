@@ -1,0 +1,155 @@
+"""Commands that compute without a scenario."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from simqueue.cli.command import command
+from simqueue.cli.options import (
+    Debug,
+    Gpu,
+    Json,
+    Kind,
+    Model,
+    TensorParallel,
+    Weights,
+)
+
+
+@command("theory:theory")
+def theory(
+    name: Annotated[
+        str | None, Argument(metavar="NAME", help="Formula to evaluate. Without it, all formulas are listed.")
+    ] = None,
+    values: Annotated[
+        list[str] | None,
+        Argument(metavar="KEY=VALUE", help="Parameters of the formula. Without them, they are listed."),
+    ] = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Evaluate a formula of queueing theory.
+
+    Rates are per second, times in seconds. Example: simqueue theory mm1 arrival_rate=0.8 service_rate=1
+    """
+
+
+@command("explain:explain")
+def explain(
+    model: Model,
+    gpu: Gpu,
+    preset: Annotated[
+        str,
+        Option("--preset", metavar="NAME", help="A name from `simqueue list presets`, or a path to a YAML file."),
+    ] = "ideal",
+    tensor_parallel: TensorParallel = 1,
+    decode: Annotated[int, Option("--decode", metavar="N", min=0, help="Number of requests that decode.")] = 0,
+    context: Annotated[
+        int,
+        Option("--context", metavar="TOKENS", min=1, help="Tokens that each decode attends to, its own included."),
+    ] = 1024,
+    prefill: Annotated[
+        list[str] | None,
+        Option(
+            "--prefill",
+            metavar="[PAST:]NEW",
+            help="A chunk of a prompt: PAST tokens in the KV cache, NEW tokens to compute. Repeatable.",
+        ),
+    ] = None,
+    weights: Weights = None,
+    json_: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show what the time of one step is made of.
+
+    Prints bytes, FLOPs and milliseconds of each term, and marks the terms that add up to the time of the step.
+    """
+
+
+@command("calibrate:calibrate")
+def calibrate(
+    table: Annotated[Path, Argument(metavar="TABLE", help="CSV file of measurements, with the columns of --kind.")],
+    out: Annotated[Path, Option("--out", metavar="FILE", help="Preset to write; must end in .yaml.")],
+    model: Annotated[
+        str | None,
+        Option(
+            "--model",
+            metavar="NAME",
+            help="A name from `simqueue list models`, or a path to a config.json. Not for linear.",
+        ),
+    ] = None,
+    gpu: Annotated[
+        str | None,
+        Option(
+            "--gpu", metavar="NAME", help="A name from `simqueue list gpus`, or a path to a YAML file. Not for linear."
+        ),
+    ] = None,
+    kind: Annotated[Kind, Option("--kind", help="What a row of the table is; see above.")] = Kind.STEPS,
+    tensor_parallel: Annotated[
+        int,
+        Option(
+            "--tensor-parallel",
+            metavar="N",
+            min=1,
+            help="Number of GPUs that share the model. A column of this name overrides it.",
+        ),
+    ] = 1,
+    weights: Weights = None,
+    base: Annotated[
+        str | None, Option("--base", metavar="PRESET", help="Preset to take all values from that are not fitted.")
+    ] = None,
+    free: Annotated[
+        str | None,
+        Option(
+            "--free",
+            metavar="NAMES",
+            help="Values to fit, separated by commas. Default for steps: all that the rows depend on. Default for "
+            "served and requests: mfu, seq_us and step_ms.",
+        ),
+    ] = None,
+    drop_bad_rows: Annotated[
+        bool, Option("--drop-bad-rows", help="Leave bad rows out and name each one. Without this, bad rows are errors.")
+    ] = False,
+    max_num_seqs: Annotated[
+        int, Option("--max-num-seqs", metavar="N", min=1, help="Served, requests: most requests running at once.")
+    ] = 256,
+    max_num_batched_tokens: Annotated[
+        int, Option("--max-num-batched-tokens", metavar="N", min=1, help="Served, requests: token budget of a step.")
+    ] = 8192,
+    blocks: Annotated[
+        int | None,
+        Option(
+            "--blocks",
+            metavar="N",
+            min=1,
+            help="Served, requests: KV pool in blocks of 16 tokens. Default: computed from the GPU's memory.",
+        ),
+    ] = None,
+    shortest: Annotated[
+        float,
+        Option(
+            "--shortest",
+            metavar="SHARE",
+            min=0.01,
+            max=1.0,
+            help="Served: lengths were drawn uniformly between this share of isl and osl, and isl and osl.",
+        ),
+    ] = 1.0,
+    debug: Debug = False,
+) -> None:
+    """Fit a step-time preset to measurements.
+
+    Prints the fitted values, which of them the measurements do not determine, and the errors by phase.
+
+    \b
+    Columns of the table, by --kind:
+      steps     one step: ms, decode_seqs, context_tokens (mean per decode),
+                prefill_seqs, prefill_tokens (sum), past_tokens (per prompt)
+      linear    the same, for `step_time: {kind: linear}`; without model and GPU
+      served    one closed-loop benchmark: concurrency, isl, osl, tpot_ms
+      requests  one request of a run: arrival_s, prompt_tokens, output_tokens,
+                tpot_ms
+    """

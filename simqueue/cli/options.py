@@ -1,0 +1,71 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+Scenario = Annotated[
+    str,
+    typer.Argument(metavar="SCENARIO", help="A scenario file, or a name from `simqueue list scenarios`."),
+]
+ManyScenarios = Annotated[
+    list[str],
+    typer.Argument(metavar="SCENARIO", help="Scenario files, or names from `simqueue list scenarios`."),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set a scenario key; overrides the file. Repeatable. Example: --set workload.arrivals.rate_rps=20",
+    ),
+]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Random seed; overrides the scenario's.")]
+Replications = Annotated[
+    int | None,
+    typer.Option(
+        "--replications",
+        metavar="N",
+        help="Independent runs per policy; overrides `replications` and `precision` of the scenario.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", metavar="N", help="Processes that share the replications. Default: one per core."),
+]
+Model = Annotated[
+    str,
+    typer.Option("--model", metavar="NAME", help="A name from `simqueue list models`, or a path to a config.json."),
+]
+Gpu = Annotated[
+    str,
+    typer.Option("--gpu", metavar="NAME", help="A name from `simqueue list gpus`, or a path to a YAML file."),
+]
+TensorParallel = Annotated[
+    int,
+    typer.Option("--tensor-parallel", metavar="N", min=1, help="Number of GPUs that share the model."),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        "--weights",
+        metavar="FORMAT",
+        help="Number format of the weights: fp32, bf16, fp8 or fp4. Default: the model's.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+NoFigures = Annotated[bool, typer.Option("--no-figures", help="Draw no figures.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress bar.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+class Kind(StrEnum):
+    """What the rows of a table of measurements are."""
+
+    STEPS = "steps"
+    LINEAR = "linear"
+    SERVED = "served"
+    REQUESTS = "requests"
