@@ -153,7 +153,7 @@ def warm_up(scenario: Scenario, made: Sequence[Replication]) -> tuple[float, tup
     if not stable:
         return 0.0, ("warm-up auto: every policy is overloaded, so nothing settles and nothing is cut",)
     cuts = {name: mser5(averaged_series(_ttft_series(made, name))) for name in stable}
-    notes = [_unsettled(name, cut) for name, cut in cuts.items() if not cut.settled]
+    notes = [_unsettled(name, cut) for name, cut in cuts.items() if not cut.conclusive]
     cut = max(found.cut for found in cuts.values())
     if cut == 0:
         return 0.0, tuple(notes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from simqueue.request import Status
 from simqueue.results.metrics import Floats, Mask, has_status
-from simqueue.statistics.overload import BACKLOG_SHARE, Trend, is_overloaded, met_somebody, trend
+from simqueue.statistics.overload import BACKLOG_SHARE, Trend, is_overloaded, overlap_share, trend
 
 if TYPE_CHECKING:
     from simqueue.results.summary import Row
@@ -111,7 +111,7 @@ def too_light(recordings: list[Recording]) -> str | None:
     Runs in which hardly anybody was served say nothing about the load: who is refused meets nobody.
     """
     shares = [
-        met_somebody(*stay(recording)) for recording in recordings if len(recording.requests) and _enough(recording)
+        overlap_share(*stay(recording)) for recording in recordings if len(recording.requests) and _enough(recording)
     ]
     known = [share for share in shares if share is not None]
     if not known or max(known) >= _HARDLY_MEET:

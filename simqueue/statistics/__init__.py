@@ -1,5 +1,5 @@
-"""How sure one can be: intervals over replications, warm-up, sequential stopping, comparisons, overload.
+"""Output analysis: intervals over replications, warm-up, sequential stopping, comparisons, overload.
 
-Everything works on plain arrays. An interval is only ever made over independent values: the summaries of whole
-replications. Successive requests of one run wait for each other, and an interval over them is far too narrow.
+All functions take plain arrays. Intervals are computed only over independent values, which are the summaries of whole
+replications. Successive requests of one run wait for each other, so an interval over requests would be far too narrow.
 """

@@ -1,4 +1,4 @@
-"""Comparing alternatives that saw the same traffic: paired differences and ratios, several at a time by Holm."""
+"""Paired comparisons of alternatives that see the same traffic, with Holm's correction for several comparisons."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
+
+import scipy
 
 from simqueue.errors import InputError
 from simqueue.statistics.intervals import CONFIDENCE, Interval, mean_interval
@@ -15,19 +17,19 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One alternative against a baseline, replication by replication.
+    """An alternative compared with a baseline, replication by replication.
 
     Attributes
     ----------
     difference : Interval
-        Alternative less baseline.
+        Alternative minus baseline.
     ratio, ratio_low, ratio_high : float or None
-        Alternative over baseline, as the exponential of the mean log ratio, and the ends of its interval, which is not
-        symmetric; None unless all values are > 0.
+        Alternative over baseline: the exponential of the mean log ratio, and the ends of its interval, which is not
+        symmetric. None unless all values are > 0.
     p_value : float or None
-        Two-sided, of a paired t-test; None of fewer than two replications.
+        p-value of a two-sided paired t-test; None with fewer than two replications.
     adjusted_p : float or None
-        After Holm's correction for all comparisons of a table.
+        The p-value after Holm's correction for all comparisons of a table.
     """
 
     difference: Interval
@@ -38,7 +40,7 @@ class Comparison:
     adjusted_p: float | None = None
 
     def verdict(self, *, larger_is_better: bool, confidence: float = CONFIDENCE) -> str:
-        """Return better, worse, no difference shown, the same, or too few replications."""
+        """Return "better", "worse", "no difference shown", "the same" or "too few replications"."""
         p = self.adjusted_p if self.adjusted_p is not None else self.p_value
         if p is None:
             return "too few replications"
@@ -50,16 +52,16 @@ class Comparison:
 
 
 def paired(values: Sequence[float], baseline: Sequence[float], confidence: float = CONFIDENCE) -> Comparison:
-    """Compare an alternative with a baseline that saw the same traffic.
+    """Compare an alternative with a baseline that sees the same traffic.
 
     Parameters
     ----------
     values, baseline : sequences of float
-        One value a replication, the same replications in the same order.
+        One value per replication, in the same order of replications.
     confidence : float
     """
     if len(values) != len(baseline) or not values:
-        raise InputError(f"a paired comparison needs pairs: there are {len(values)} and {len(baseline)} values")
+        raise InputError(f"a paired comparison needs pairs; there are {len(values)} and {len(baseline)} values")
     differences = [value - base for value, base in zip(values, baseline, strict=True)]
     difference = mean_interval(differences, confidence)
     ratio = low = high = None
@@ -72,7 +74,7 @@ def paired(values: Sequence[float], baseline: Sequence[float], confidence: float
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Return p-values adjusted for their number by Holm's step-down rule (1979), in the order given."""
+    """Return p-values adjusted by Holm's step-down procedure (1979), in the order given."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted = [0.0] * len(p_values)
     worst = 0.0
@@ -83,15 +85,13 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def adjusted(comparisons: Mapping[K, Comparison]) -> dict[K, Comparison]:
-    """Return the comparisons of one table with p-values adjusted for their number."""
+    """Return the comparisons of one table with their p-values adjusted for the number of comparisons."""
     tested = [key for key, found in comparisons.items() if found.p_value is not None]
     corrected = dict(zip(tested, holm([comparisons[key].p_value or 0.0 for key in tested]), strict=True))
     return {key: replace(found, adjusted_p=corrected.get(key)) for key, found in comparisons.items()}
 
 
 def _p_value(differences: Sequence[float]) -> float | None:
-    from scipy.special import stdtr  # noqa: PLC0415 - scipy is slow to load and not always wanted
-
     n = len(differences)
     if n < 2:
         return None
@@ -99,4 +99,4 @@ def _p_value(differences: Sequence[float]) -> float | None:
     error = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (n - 1) / n)
     if error == 0:
         return 1.0 if mean == 0 else 0.0
-    return float(2 * stdtr(n - 1, -abs(mean) / error))
+    return float(2 * scipy.special.stdtr(n - 1, -abs(mean) / error))

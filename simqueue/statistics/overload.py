@@ -1,8 +1,9 @@
-"""Whether a run has a steady state at all: what is asked against what can be carried, and what happened.
+"""Overload: whether a run has a steady state.
 
-Three signs: the offered load (rate over capacity), a rising trend of the number inside, and a backlog when arrivals
-stop. On M/M/1 with 5,000 customers, trend and backlog flag no runs at a load of 0.8 and nearly all at 1.05; each alone
-flags some runs below 1, so they count together only.
+There are three signs of overload: an offered load (arrival rate over capacity) of 1 or more, a rising trend of the
+number of requests in the system, and a backlog when arrivals stop. Trend and backlog count only together, because each
+alone appears in some runs at a load below 1. On M/M/1 with 5,000 customers, together they flag no runs at a load of 0.8
+and nearly all runs at 1.05.
 """
 
 from __future__ import annotations
@@ -15,24 +16,25 @@ from numpy.typing import NDArray
 
 BATCHES = 20
 TREND_T = 2.55
-"""t-value of the slope over 20 batch means above which it counts: a one-sided level of 1 % with 18 degrees."""
+"""t-value of the slope over 20 batch means above which it counts: 1 %, one-sided, 18 degrees of freedom."""
 BACKLOG_SHARE = 0.02
+"""Share of all requests in the system at the last arrival, above which the backlog counts."""
 LEAST_REQUESTS = 200
-"""With fewer requests a queue that fills and drains once looks like one that grows."""
+"""Smallest number of requests: with fewer, a queue that fills and drains once looks like one that grows."""
 LEAST_STAYS = 20
-"""A run must last this many times as long as its first requests stay: filling up from empty looks like growth too."""
+"""Smallest length of a run in sojourn times of its first requests: in a shorter run, filling up looks like growth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """What happened to the number inside while requests arrived.
+    """How the number of requests in the system developed while requests arrived.
 
     Attributes
     ----------
     slope_t : float
-        t-value of the slope over batch means; 0 where they do not change.
+        t-value of the slope over batch means; 0 if they do not change.
     backlog_share : float
-        Requests inside at the last arrival over all that arrived.
+        Requests in the system at the last arrival, over all requests.
     """
 
     slope_t: float
@@ -40,17 +42,22 @@ class Trend:
 
     @property
     def rising(self) -> bool:
-        """Whether both signs of overload are there."""
+        """Whether trend and backlog both show overload."""
         return self.slope_t > TREND_T and self.backlog_share > BACKLOG_SHARE
 
 
 def trend(arrival_s: NDArray[Any], leave_s: NDArray[Any]) -> Trend | None:
-    """Return the trend of the number inside between first and last arrival; None of too few requests or too short runs.
+    """Return the trend of the number of requests in the system between the first and the last arrival.
 
     Parameters
     ----------
     arrival_s, leave_s : arrays of shape (n_requests,), in order of arrival
-        When each request came and went; infinity where it never left.
+        When each request arrived and left, in seconds; infinity if it never left.
+
+    Returns
+    -------
+    Trend or None
+        None if there are too few requests (`LEAST_REQUESTS`) or the run is too short (`LEAST_STAYS`).
     """
     n = len(arrival_s)
     if n < LEAST_REQUESTS:
@@ -67,11 +74,11 @@ def trend(arrival_s: NDArray[Any], leave_s: NDArray[Any]) -> Trend | None:
 def batch_means_inside(
     arrival_s: NDArray[Any], leave_s: NDArray[Any], start_s: float, end_s: float, batches: int = BATCHES
 ) -> NDArray[np.float64]:
-    """Return time averages of the number inside over equal stretches of time, shape (batches,)."""
+    """Return time averages of the number of requests in the system over equal intervals, shape (batches,)."""
     edges = np.linspace(start_s, end_s, batches + 1)
 
     def area(until_s: NDArray[Any], times_s: NDArray[Any]) -> NDArray[Any]:
-        """Integral up to each edge of the number of times that have passed."""
+        """Return the integral, up to each edge, of the number of `times_s` that have passed."""
         ranked = np.sort(times_s[np.isfinite(times_s)])
         passed = np.searchsorted(ranked, until_s)
         sums = np.concatenate([[0.0], np.cumsum(ranked - start_s)])
@@ -81,7 +88,7 @@ def batch_means_inside(
 
 
 def slope_t(values: NDArray[np.float64]) -> float:
-    """Return the t-value of the least-squares slope over equally spaced values; infinite on an exact line."""
+    """Return the t-value of the least-squares slope over equally spaced values; infinite for an exact line."""
     n = len(values)
     x = np.arange(n) - (n - 1) / 2
     y = values - values.mean()
@@ -93,29 +100,29 @@ def slope_t(values: NDArray[np.float64]) -> float:
 
 
 def is_overloaded(load: float | None, found: Trend | None, *, conclusive: bool = True) -> bool | None:
-    """Return whether a run has no steady state: it is asked for more than it can carry, or its queue grew.
+    """Return whether a run has no steady state: its load is at least 1, or its queue grew.
 
     Parameters
     ----------
     load : float or None
-        Offered load over capacity, where it is known.
+        Arrival rate over capacity; None if it is not known.
     found : Trend or None
     conclusive : bool
-        Whether a queue that does not grow shows a steady state. It does not where requests wait for answers before
-        they come, or leave without one: such a queue has a limit at any load.
+        Whether a queue that did not grow shows a steady state. It does not if requests wait for earlier responses
+        before they arrive, or leave without a response, because such a queue is bounded at any load.
 
     Returns
     -------
     bool or None
-        None where nothing is known: no load, and no trend that shows anything.
+        None if neither the load nor the trend can tell.
     """
     if (load is not None and load >= 1) or (found is not None and found.rising):
         return True
     return False if load is not None or (found is not None and conclusive) else None
 
 
-def met_somebody(arrival_s: NDArray[Any], leave_s: NDArray[Any]) -> float | None:
-    """Return the share of requests that found another inside when they arrived; None of fewer than two.
+def overlap_share(arrival_s: NDArray[Any], leave_s: NDArray[Any]) -> float | None:
+    """Return the share of requests that found another request in the system at arrival; None with fewer than two.
 
     Parameters
     ----------

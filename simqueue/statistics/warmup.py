@@ -1,10 +1,9 @@
-"""When a run that starts empty has settled: MSER-5 and Welch's moving average."""
+"""The warm-up of a run that starts empty: the part to leave out of the statistics, by MSER-5."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,39 +15,39 @@ BATCH = 5
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """What to leave out at the start of a series.
+    """The part to leave out at the start of a series.
 
     Attributes
     ----------
     cut : int
-        Observations to leave out.
+        Number of observations to leave out.
     n : int
-        Observations looked at.
-    settled : bool
-        Whether the rule found a minimum inside the first half. If not, the series is too short to tell, and `cut` is
-        half of it.
+        Number of observations in the series.
+    conclusive : bool
+        Whether the rule found a minimum in the first half. If not, the series is too short, and `cut` is half of it, or
+        0 with fewer than 20 observations.
     """
 
     cut: int
     n: int
-    settled: bool
-
-    @property
-    def kept_share(self) -> float:
-        """Share of the observations that stays."""
-        return 1 - self.cut / self.n if self.n else 1.0
+    conclusive: bool
 
 
 def averaged_series(series: Sequence[ArrayLike]) -> NDArray[np.float64]:
-    """Return the mean over replications of the i-th observation, as far as all replications reach.
+    """Return the mean over replications of the i-th observation, up to the length of the shortest series.
 
     Parameters
     ----------
     series : sequence of arrays
-        One a replication, observations in order; NaN where one is undefined.
+        One per replication, observations in order; NaN if an observation is undefined.
+
+    Returns
+    -------
+    array of shape (n,)
+        Without the observations that are undefined in all replications.
     """
     if not series:
-        raise InputError("warm-up: there is no series to look at")
+        raise InputError("warm-up: needs at least one series")
     n = min(len(np.asarray(one)) for one in series)
     stacked = np.array([np.asarray(one, dtype=np.float64)[:n] for one in series])
     known = ~np.isnan(stacked)
@@ -58,10 +57,11 @@ def averaged_series(series: Sequence[ArrayLike]) -> NDArray[np.float64]:
 
 
 def mser5(series: ArrayLike) -> Truncation:
-    """Return where to cut a series by MSER-5 (White 1997; White, Cobb and Spratt 2000).
+    """Return where MSER-5 cuts a series (White 1997; White, Cobb and Spratt 2000).
 
-    Means of five are taken; the cut is where the squared standard error of what stays is least, among cuts in the first
-    half. Apply it to the series averaged over replications: on a single one it often cuts nothing.
+    The rule takes means of five observations. Among the cuts in the first half it chooses the one for which the rest
+    has the smallest squared standard error. Apply it to the series averaged over replications; on a single series it
+    often cuts nothing.
 
     Parameters
     ----------
@@ -70,35 +70,12 @@ def mser5(series: ArrayLike) -> Truncation:
     values = np.asarray(series, dtype=np.float64)
     k = len(values) // BATCH
     if k < 4:
-        return Truncation(0, len(values), settled=False)
+        return Truncation(0, len(values), conclusive=False)
     means = values[: k * BATCH].reshape(k, BATCH).mean(axis=1)
     left = k - np.arange(k // 2 + 1)
-    centred = means - means.mean()  # so that the sums of squares below cancel no digits
+    centred = means - means.mean()  # so that the sums of squares below lose no digits
     sums = np.cumsum(centred[::-1])[::-1][: k // 2 + 1]
     squares = np.cumsum(centred[::-1] ** 2)[::-1][: k // 2 + 1]
     error = (squares - sums**2 / left) / left.astype(np.float64) ** 2
     best = int(np.argmin(error))
-    return Truncation(best * BATCH, len(values), settled=best < k // 2)
-
-
-def welch(series: ArrayLike, window: int) -> NDArray[Any]:
-    """Return Welch's moving average: centred, over 2 window + 1 values, fewer near the start.
-
-    Parameters
-    ----------
-    series : array of shape (n,)
-        Averaged over replications.
-    window : int
-        At least 0.
-
-    Returns
-    -------
-    array of shape (n - window,)
-    """
-    values = np.asarray(series, dtype=np.float64)
-    if window < 0 or window >= max(1, len(values)):
-        raise InputError(f"window = {window}: must be at least 0 and below the {len(values)} values of the series")
-    total = np.concatenate([[0.0], np.cumsum(values)])
-    centre = np.arange(len(values) - window)
-    reach = np.minimum(centre, window)
-    return np.asarray((total[centre + reach + 1] - total[centre - reach]) / (2 * reach + 1))
+    return Truncation(best * BATCH, len(values), conclusive=best < k // 2)

@@ -1,4 +1,4 @@
-"""A step model seen through four numbers: a + b decodes + c prompt tokens + d context tokens."""
+"""A step-time model as four coefficients: a + b decodes + c prompt tokens + d context tokens."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from simqueue.steptime.base import Batch, StepTime
 
 _EXACT = 1e-9
-"""Relative misfit up to which a model counts as affine: rounding, no more."""
+"""Largest relative error at which a model counts as affine; it allows for rounding only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """What an average step holds; fractions allowed.
+    """The content of an average step; fractions are allowed.
 
     Attributes
     ----------
     decodes : float
-        Requests that decode.
+        Decoding requests.
     context_tokens : float
-        Tokens that these attend to, together.
+        Tokens that all decodes attend to.
     prompt_tokens : float
-        Prompt tokens computed.
+        Prompt tokens computed in the step.
     prompts : float
-        Prompts that are completed.
+        Prompts completed in the step.
     past_tokens : float
-        Context before an average prompt piece, which prices its attention.
+        Tokens of a prompt that precede an average piece of it; they determine the cost of the piece's attention.
     """
 
     decodes: float
@@ -45,7 +45,7 @@ class Affine:
     overhead_s, per_decode_s, per_prompt_token_s, per_context_token_s : float
         a, b, c, d.
     exact : bool
-        Whether the model is affine and not only approximated here.
+        Whether the model is affine everywhere, so that this is no approximation.
     """
 
     overhead_s: float
@@ -55,7 +55,7 @@ class Affine:
     exact: bool
 
     def seconds(self, at: Composition) -> float:
-        """Return the step's time."""
+        """Return the duration of a step in seconds."""
         return (
             self.overhead_s
             + self.per_decode_s * at.decodes
@@ -65,7 +65,7 @@ class Affine:
 
 
 def step_seconds(step: StepTime, at: Composition) -> float:
-    """Return what a step model says of an average composition, on a line between whole numbers of decodes."""
+    """Return the duration of an average step in seconds, interpolated between whole numbers of decodes."""
     low = math.floor(at.decodes)
     part = at.decodes - low
     if part < 1e-9:
@@ -75,7 +75,8 @@ def step_seconds(step: StepTime, at: Composition) -> float:
 
 def _batch(at: Composition, decodes: int) -> Batch:
     context = round(at.context_tokens * decodes / at.decodes) if at.decodes else 0
-    # pieces of equal length, so that attention, which is quadratic in a prompt, is priced like that of whole prompts
+    # The pieces have equal lengths, so that their attention, quadratic in the length, costs as much as that of whole
+    # prompts.
     whole = max(1, round(at.prompts)) if at.prompt_tokens >= 1 else 0
     tokens = round(at.prompt_tokens)
     pieces = tuple((round(at.past_tokens), tokens // whole + (i < tokens % whole)) for i in range(min(whole, tokens)))
@@ -83,9 +84,9 @@ def _batch(at: Composition, decodes: int) -> Batch:
 
 
 def fit(step: StepTime, at: Composition) -> Affine:
-    """Return the coefficients that a step model has near a composition.
+    """Return the coefficients of a step-time model near a composition.
 
-    Slopes are differences between the composition and one with twice as much of one kind.
+    Each slope is the difference between the composition and one with twice as much of one quantity.
     """
     decodes = max(1, round(at.decodes)) if at.decodes else 0
     context = round(at.context_tokens)
@@ -102,7 +103,7 @@ def fit(step: StepTime, at: Composition) -> Affine:
     a = here - b * decodes - c * tokens - d * context
     elsewhere = seconds(3 * decodes, 5 * tokens, 7 * context)
     predicted = a + 3 * b * decodes + 5 * c * tokens + 7 * d * context
-    # a window of a roofline can look like a line; a wider one, with next to no prompt, tells them apart
+    # A roofline can be linear within a narrow range. A step with nearly no prompt tokens lies outside that range.
     light = step.seconds(Batch(decodes, decodes, context, ((0, 1),), decodes + 1))
     misfit = max(abs(predicted - elsewhere) / elsewhere, abs(a + b * decodes + c + d * context - light) / light)
     return Affine(a, b, c, d, misfit < _EXACT)

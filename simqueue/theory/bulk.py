@@ -1,19 +1,20 @@
-"""Bulk service: what static batching is to queueing theory.
+"""Bulk service: the queueing model of static batching, and servers that work in steps.
 
-M/M^[1,b]/1 takes whatever waits, up to b, when the server becomes free (dynamic batching); M/M^[b,b]/1 waits for b
-(fixed batching). Nobody joins a batch under way, which tells these models from the partial-batch model of Gross and
-Harris. Sources: Neuts 1967, A general class of bulk queues with Poisson input; Chaudhry and Templeton, A First Course
-in Bulk Queues (1983).
+When the server of M/M^[1,b]/1 becomes free, it takes all waiting customers, up to b (dynamic batching). The server of
+M/M^[b,b]/1 waits until b customers are there (fixed batching). Customers never join a batch in service, unlike in the
+partial-batch model of Gross and Harris. Sources: Neuts 1967, A general class of bulk queues with Poisson input;
+Chaudhry and Templeton, A First Course in Bulk Queues (1983).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from simqueue.errors import InputError
@@ -28,11 +29,11 @@ class BulkServer:
     Attributes
     ----------
     idle_probability : float
-        Share of time in which nothing is served.
+        Share of time in which the server is idle.
     mean_waiting : float
-        Time average of the number that waits for its batch to start.
+        Time average of the number of customers whose batch has not started.
     mean_wait_s, mean_sojourn_s : float
-        Until the batch starts; until it ends.
+        From arrival to the start of the batch; from arrival to its end.
     """
 
     idle_probability: float
@@ -47,25 +48,27 @@ def bulk_root(arrival_rate: float, service_rate: float, most: int) -> float:
     Parameters
     ----------
     arrival_rate, service_rate : float
-        Per second; the latter of whole batches. Stable for arrival_rate < most x service_rate.
+        Customers and batches per second; arrival_rate < most x service_rate.
     most : int
         Largest batch b, at least 1.
     """
-    from scipy.optimize import brentq  # noqa: PLC0415 - scipy is slow to load and not always wanted
-
     positive("arrival_rate", arrival_rate)
     positive("service_rate", service_rate)
     if most < 1:
         raise InputError(f"most = {most}: must be at least 1")
     ratio = arrival_rate / service_rate
     if ratio >= most:
-        raise InputError(f"arrival_rate {arrival_rate:g} is not below most x service_rate = {most * service_rate:g}")
+        limit = most * service_rate
+        raise InputError(f"arrival_rate = {arrival_rate:g}: must be below most x service_rate = {limit:g}")
     powers = np.arange(1, most + 1)
-    return float(brentq(lambda r: float(np.sum(r**powers)) - ratio, 0, 1, xtol=1e-15, rtol=1e-14))
+    return float(scipy.optimize.brentq(lambda r: float(np.sum(r**powers)) - ratio, 0, 1, xtol=1e-15, rtol=1e-14))
 
 
 def dynamic_batching(arrival_rate: float, service_rate: float, most: int) -> BulkServer:
-    """Return the steady state of M/M^[1,b]/1: exponential batches whose length does not depend on their size."""
+    """Return the steady state of M/M^[1,b]/1: batches of up to `most` customers, with exponential durations.
+
+    The durations do not depend on the size of the batch.
+    """
     r = bulk_root(arrival_rate, service_rate, most)
     busy_none_waiting = 1 / (service_rate / arrival_rate + 1 / (1 - r))
     waiting = busy_none_waiting * r / (1 - r) ** 2
@@ -74,7 +77,7 @@ def dynamic_batching(arrival_rate: float, service_rate: float, most: int) -> Bul
 
 
 def fixed_batching(arrival_rate: float, service_rate: float, most: int) -> BulkServer:
-    """Return the steady state of M/M^[b,b]/1: the server waits until b are there."""
+    """Return the steady state of M/M^[b,b]/1: the server waits until `most` customers are there."""
     r = bulk_root(arrival_rate, service_rate, most)
     in_system = (most - 1) / 2 + r / (1 - r)
     sojourn_s = in_system / arrival_rate
@@ -91,7 +94,7 @@ class SteppedServer:
     busy_share : float
         Share of time in which a step runs.
     mean_wait_s : float
-        Until a request's first step starts.
+        From arrival to the start of the request's first step.
     mean_sojourn_s : float
     mean_batch : float
         Requests in service, averaged over the time in which a step runs.
@@ -104,9 +107,9 @@ class SteppedServer:
 
 
 def timed_batching(arrival_rate: float, batch_seconds: Sequence[float]) -> SteppedServer:
-    """Return the steady state of M/D^[1,b]/1 with batches whose known duration depends on their size.
+    """Return the steady state of M/D^[1,b]/1: batches of known duration, which depends on their size.
 
-    The embedded chain at the starts of batches is solved numerically; time averages follow by renewal-reward.
+    The Markov chain embedded at the starts of batches is solved numerically; time averages follow by renewal-reward.
 
     Parameters
     ----------
@@ -123,17 +126,20 @@ def timed_batching(arrival_rate: float, batch_seconds: Sequence[float]) -> Stepp
     positive("arrival_rate", arrival_rate)
     durations = np.array(batch_seconds, dtype=np.float64)
     if not len(durations) or not (durations > 0).all():
-        raise InputError("batch_seconds: needs a duration > 0 for every size of batch, from 1 on")
+        raise InputError("batch_seconds: must be durations > 0, one for each batch size from 1")
     most = len(durations)
     if arrival_rate * durations[-1] >= most:
         raise InputError(
-            f"arrival_rate {arrival_rate:g} is not below {most / durations[-1]:g}, what batches of {most} serve"
+            f"arrival_rate = {arrival_rate:g}: must be below {most / durations[-1]:g}, the rate of batches of {most}"
         )
-    seconds: Callable[[int], float] = lambda n: float(durations[min(n, most) - 1])  # noqa: E731 - one formula, once
+
+    def seconds(n: int) -> float:
+        return float(durations[min(n, most) - 1])
+
     found = renewal_averages(
         arrival_rate, seconds, lambda n: (max(n - most, 0), np.ones(1)), lambda n: min(n, most), start=4 * most + 64
     )
-    # everybody in a batch stays to its end, so the sojourn is the wait and the batch of one's own
+    # Every request stays until the end of its batch, so its sojourn is its wait plus the duration of its batch.
     in_service_s = found.mean_in_service / arrival_rate
     return SteppedServer(found.busy_share, found.mean_wait_s, found.mean_wait_s + in_service_s, found.mean_batch)
 
@@ -141,19 +147,19 @@ def timed_batching(arrival_rate: float, batch_seconds: Sequence[float]) -> Stepp
 def slotted_continuous(arrival_rate: float, slots: int, mean_output_tokens: float, step_s: float) -> SteppedServer:
     """Return the exact steady state of continuous batching with constant steps and geometric outputs.
 
-    At every step each of the requests in a slot ends with probability 1 / mean_output_tokens; those who wait take free
-    slots; an idle server starts a step at once.
+    At the end of every step each request in a slot leaves with probability 1 / mean_output_tokens. Waiting requests
+    take the free slots. An idle server starts a step at once.
 
     Parameters
     ----------
     arrival_rate : float
         Poisson, per second; below slots / (mean_output_tokens x step_s).
     slots : int
-        Most requests in a step (max_num_seqs).
+        Largest number of requests in a step (max_num_seqs).
     mean_output_tokens : float
-        Mean of the geometric law on 1, 2, ...
+        Mean of the geometric distribution on 1, 2, ...
     step_s : float
-        Seconds a step takes, prefill included.
+        Duration of a step in seconds, prefill included.
     """
     positive("arrival_rate", arrival_rate)
     positive("step_s", step_s)
@@ -161,7 +167,7 @@ def slotted_continuous(arrival_rate: float, slots: int, mean_output_tokens: floa
         raise InputError(f"slots = {slots}, mean_output_tokens = {mean_output_tokens:g}: both must be at least 1")
     if arrival_rate * mean_output_tokens * step_s >= slots:
         limit = slots / (mean_output_tokens * step_s)
-        raise InputError(f"arrival_rate {arrival_rate:g} is not below {limit:g}, what {slots} slots serve")
+        raise InputError(f"arrival_rate = {arrival_rate:g}: must be below {limit:g}, the rate of {slots} slots")
     ends = 1 / mean_output_tokens
 
     def stay(n: int) -> tuple[int, NDArray[Any]]:
@@ -175,10 +181,10 @@ def slotted_continuous(arrival_rate: float, slots: int, mean_output_tokens: floa
 
 
 def continuous_over_static(mean_output_tokens: float, batch: int) -> float:
-    """Return E[max of `batch` outputs] / E[output] for geometric outputs: the throughput that static batching loses.
+    """Return E[max of `batch` outputs] / E[output] for geometric outputs: the ratio of continuous to static throughput.
 
-    It is exact where a step takes the same time whatever its batch, for then a static wave lasts for its longest
-    output and a slot of a continuous batch only for its own.
+    It is exact if the duration of a step does not depend on its batch: a request then holds its slot for the longest
+    output of its wave with static batching, and for its own output with continuous batching.
 
     Parameters
     ----------
@@ -199,6 +205,4 @@ def continuous_over_static(mean_output_tokens: float, batch: int) -> float:
 
 def _binomial(n: int, p: float) -> NDArray[Any]:
     """Return P(k of n) for k = 0 .. n."""
-    from scipy.stats import binom  # noqa: PLC0415 - scipy is slow to load and not always wanted
-
-    return np.asarray(binom.pmf(np.arange(n + 1), n, p))
+    return np.asarray(scipy.stats.binom.pmf(np.arange(n + 1), n, p))

@@ -1,4 +1,4 @@
-"""The closed forms by name, for the command line: those whose parameters are plain numbers."""
+"""The closed forms by name, for the command line: all formulas whose parameters are numbers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FORMULAS: Mapping[str, Formula] = {function.__name__: function for function in _
 
 
 def parameters(formula: Formula) -> dict[str, str]:
-    """Return the parameters of a formula and what kind each is, as written in its signature."""
+    """Return the parameters of a formula and their types, as in its signature."""
     return {
         name: str(parameter.annotation) + ("" if parameter.default is parameter.empty else ", optional")
         for name, parameter in inspect.signature(formula).parameters.items()
@@ -56,24 +56,24 @@ def parameters(formula: Formula) -> dict[str, str]:
 
 
 def first_line(formula: Formula) -> str:
-    """Return what a formula gives, from its docstring."""
+    """Return the summary line of a formula's docstring."""
     return (inspect.getdoc(formula) or "").partition("\n")[0]
 
 
 def evaluate(name: str, given: Mapping[str, float]) -> dict[str, float]:
-    """Return the named results of a formula.
+    """Evaluate a formula and return its results by name.
 
     Parameters
     ----------
     name : str
-        In `FORMULAS`.
+        A key of `FORMULAS`.
     given : mapping of str to float
-        Its parameters.
+        The parameters.
 
     Raises
     ------
     InputError
-        For a missing or unknown parameter, a whole number that is none, or a value outside the valid range.
+        If a parameter is missing, unknown, outside its valid range, or must be a whole number and is not.
     """
     formula = FORMULAS[name]
     known = inspect.signature(formula).parameters

@@ -1,4 +1,4 @@
-"""Queues that work in steps: the chain of the number in the system at the starts of steps, solved numerically."""
+"""Queues served in steps: a Markov chain of the number in the system at the starts of steps, solved numerically."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from simqueue.errors import InputError
 
 _MOST_STATES = 6000
 _TAIL = 1e-11
-"""Probability that may lie beyond the states looked at."""
+"""Largest probability that the ignored states may have."""
 
 Stay = Callable[[int], tuple[int, NDArray[Any]]]
-"""Number in the system at a step's start -> (number that surely stays, law of how many more stay, from 0 on)."""
+"""Number in the system at the start of a step -> (number that certainly stays, distribution of how many more stay)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Averages:
-    """Time averages by renewal-reward.
+    """Time averages by the renewal-reward theorem.
 
     Attributes
     ----------
     busy_share : float
+        Share of time in which a step runs.
     mean_in_service : float
-        Over all time.
+        Average over all time.
     mean_batch : float
-        In service, over the time in which a step runs.
+        Number in service, averaged over the time in which a step runs.
     mean_wait_s : float
-        Until the start of one's first step.
+        From arrival to the start of the first step.
     """
 
     busy_share: float
@@ -46,21 +47,21 @@ def renewal_averages(
 ) -> Averages:
     """Return the time averages of a stepped queue with Poisson arrivals.
 
-    A step that starts with n in the system takes ``seconds(n)`` and serves ``served(n)`` of them. Those who arrive in
-    it wait for its end. From an empty system the next step starts with the next arrival, at once.
+    A step that starts with n customers in the system takes ``seconds(n)`` and serves ``served(n)`` of them. Customers
+    that arrive during a step wait for its end. If the system is empty, the next step starts at the next arrival.
 
     Parameters
     ----------
     arrival_rate : float
-        Per second; the queue is stable.
+        Per second; the queue must be stable.
     seconds, stay, served : callables of the number in the system
     start : int
-        States to begin with; they are doubled until next to nothing lies beyond.
+        Initial number of states; it is doubled until the probability of all others is negligible.
 
     Raises
     ------
     InputError
-        If the load is so close to 1 that thousands of states do not do.
+        If the load is so close to 1 that 6,000 states are not enough.
     """
     states = start
     while True:
@@ -68,7 +69,7 @@ def renewal_averages(
         if shares[-max(1, states // 16) :].sum() < _TAIL:
             break
         if states >= _MOST_STATES:
-            raise InputError(f"the load is too close to 1: {states} states of the chain do not do; lower arrival_rate")
+            raise InputError(f"the load is too close to 1: {states} states are not enough; lower arrival_rate")
         states = min(2 * states, _MOST_STATES)
     n = np.arange(1, states + 1)
     lengths = np.array([seconds(int(k)) for k in n])
@@ -83,7 +84,7 @@ def renewal_averages(
 def _stationary(
     arrival_rate: float, seconds: Callable[[int], float], stay: Stay, states: int
 ) -> tuple[NDArray[Any], float]:
-    """Return the share of steps that start with 1 .. `states` in the system, and of those that leave it empty."""
+    """Return the share of steps that start with 1 .. `states` in the system, and the share that leave it empty."""
     moves = np.zeros((states, states + 1))
     arrivals: dict[float, NDArray[Any]] = {}
     for n in range(1, states + 1):
@@ -106,7 +107,7 @@ def _stationary(
 
 
 def poisson(mean: float, most: int) -> NDArray[Any]:
-    """Return P(k) for k = 0 .. `most`, shortened where nothing is left."""
+    """Return P(k) for k = 0 .. `most`, without the negligible end."""
     last = min(most, math.ceil(mean + 12 * math.sqrt(mean) + 40))
     k = np.arange(last + 1)
     return np.asarray(np.exp(-mean + k * math.log(mean) - np.array([math.lgamma(i + 1) for i in k])))

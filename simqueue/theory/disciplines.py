@@ -1,8 +1,9 @@
-"""M/G/1 under other orders than first come first served.
+"""M/G/1 with service orders other than first come, first served.
 
-Service laws are continuous distributions frozen by `scipy.stats` (any object with ``pdf``, ``sf``, ``isf`` and
-``mean``), times in seconds. Sources: Cobham 1954 (priorities); Phipps 1956 (shortest job first); Schrage and Miller
-1966 (SRPT); Harchol-Balter, Performance Modeling and Design of Computer Systems (2013), chapters 30 to 33, for all.
+Service times are continuous distributions, such as the frozen ones of `scipy.stats` (any object with ``pdf``, ``sf``,
+``isf`` and ``mean``), in seconds. Sources: Cobham 1954 (priorities); Phipps 1956 (shortest job first); Schrage and
+Miller 1966 (SRPT); Harchol-Balter, Performance Modeling and Design of Computer Systems (2013), chapters 30 to 33
+(all).
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from simqueue.errors import InputError
 from simqueue.theory.domain import at_least, positive, stable
 
 
-class ServiceLaw(Protocol):
-    """A continuous law of service times, such as ``scipy.stats.expon(scale=0.1)``, evaluated on arrays."""
+class ServiceDistribution(Protocol):
+    """A continuous distribution of service times, such as ``scipy.stats.expon(scale=0.1)``, evaluated on arrays."""
 
     def pdf(self, x: Any, /) -> Any:
         """Return the density at x."""
@@ -39,15 +40,15 @@ class ServiceLaw(Protocol):
 def priority_waits(
     arrival_rates: Sequence[float], mean_services_s: Sequence[float], second_moments_s2: Sequence[float]
 ) -> tuple[float, ...]:
-    """Return the mean wait of each class under non-preemptive priority, the most urgent class first (Cobham).
+    """Return the mean wait of each class under non-preemptive priority, in seconds, most urgent class first (Cobham).
 
     Parameters
     ----------
-    arrival_rates, mean_services_s, second_moments_s2 : sequences of float, one entry a class
-        Poisson rate per second, E[S] in seconds and E[S²] in seconds squared; summed utilisation < 1.
+    arrival_rates, mean_services_s, second_moments_s2 : sequences of float, one entry per class
+        Poisson rate per second, E[S] in seconds and E[S²] in seconds squared; the sum of the utilisations must be < 1.
     """
     if not len(arrival_rates) == len(mean_services_s) == len(second_moments_s2) > 0:
-        raise InputError("arrival_rates, mean_services_s, second_moments_s2: need one entry a class, at least one")
+        raise InputError("arrival_rates, mean_services_s, second_moments_s2: need one entry per class, at least one")
     for rate, mean_s, second in zip(arrival_rates, mean_services_s, second_moments_s2, strict=True):
         positive("arrival_rate", rate)
         positive("mean_service_s", mean_s)
@@ -62,14 +63,14 @@ def priority_waits(
     return tuple(waits)
 
 
-def sjf_mean_sojourn(arrival_rate: float, service: ServiceLaw) -> float:
+def sjf_mean_sojourn(arrival_rate: float, service: ServiceDistribution) -> float:
     """Return the mean sojourn time in seconds of non-preemptive shortest job first (Phipps)."""
     sizes = _sizes(arrival_rate, service)
     residual_s = arrival_rate * sizes.integral(sizes.x * sizes.tail)
     return sizes.integral(sizes.density * residual_s / (1 - sizes.load_below) ** 2) + service.mean()
 
 
-def srpt_mean_sojourn(arrival_rate: float, service: ServiceLaw) -> float:
+def srpt_mean_sojourn(arrival_rate: float, service: ServiceDistribution) -> float:
     """Return the mean sojourn time in seconds of shortest remaining processing time (Schrage and Miller)."""
     sizes = _sizes(arrival_rate, service)
     waiting_s = arrival_rate * sizes.cut_second_moment / (2 * (1 - sizes.load_below) ** 2)
@@ -77,7 +78,7 @@ def srpt_mean_sojourn(arrival_rate: float, service: ServiceLaw) -> float:
     return sizes.integral(sizes.density * waiting_s) + residence_s
 
 
-def fb_mean_sojourn(arrival_rate: float, service: ServiceLaw) -> float:
+def fb_mean_sojourn(arrival_rate: float, service: ServiceDistribution) -> float:
     """Return the mean sojourn time in seconds of foreground-background (least attained service first).
 
     Multi-level feedback queues approximate it.
@@ -89,14 +90,14 @@ def fb_mean_sojourn(arrival_rate: float, service: ServiceLaw) -> float:
 
 
 def ps_mean_sojourn(arrival_rate: float, mean_service_s: float, service_s: float | None = None) -> float:
-    """Return the mean sojourn time in seconds under processor sharing, which no law but its mean changes.
+    """Return the mean sojourn time in seconds under processor sharing; only the mean service time matters.
 
     Parameters
     ----------
     arrival_rate, mean_service_s : float
         Per second and in seconds; their product is > 0 and < 1.
     service_s : float, optional
-        Of a job that needs this much service; by default of the average job.
+        Service time of the job in question; by default the mean.
     """
     positive("arrival_rate", arrival_rate)
     positive("mean_service_s", mean_service_s)
@@ -106,21 +107,21 @@ def ps_mean_sojourn(arrival_rate: float, mean_service_s: float, service_s: float
 
 _NODES = 16
 _PANELS = np.concatenate([np.linspace(1, 0.5, 33)[:-1], np.geomspace(0.5, 1e-18, 161)])
-"""Probabilities of being exceeded, at whose sizes the panels of the integration meet."""
+"""P(S > x) at the sizes x that separate the panels of the integration."""
 
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Sizes at the Gauss-Legendre nodes of panels over the whole law; arrays of shape (panels, nodes).
+    """Job sizes at the Gauss-Legendre nodes of panels over the whole distribution; arrays of shape (panels, nodes).
 
     Attributes
     ----------
     x, density, tail : array
-        A size, the law's density there, and P(S > x).
+        A size, the density there, and P(S > x).
     load_below : array
-        Load of jobs up to that size: λ (∫ P(S > t) dt up to x, less x P(S > x)).
+        Load of jobs up to that size: λ (∫ P(S > t) dt from 0 to x, minus x P(S > x)).
     cut_second_moment : array
-        E[min(S, x)²] = 2 ∫ t P(S > t) dt up to x.
+        E[min(S, x)²] = 2 ∫ t P(S > t) dt from 0 to x.
     """
 
     half_widths: NDArray[Any]
@@ -157,7 +158,7 @@ def _rule() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     return nodes, weights, integrated @ to_coefficients
 
 
-def _sizes(arrival_rate: float, service: ServiceLaw) -> _Sizes:
+def _sizes(arrival_rate: float, service: ServiceDistribution) -> _Sizes:
     positive("arrival_rate", arrival_rate)
     stable(arrival_rate * service.mean())
     edges = np.asarray(service.isf(_PANELS), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What all formulas check first: a number outside a formula's valid range is refused, never extrapolated."""
+"""Checks of the valid range: formulas raise an error outside it and never extrapolate."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def stable(utilisation: float) -> None:
     """Raise `InputError` unless the queue has a steady state: utilisation > 0 and < 1."""
     if not 0 < utilisation < 1:
         raise InputError(
-            f"utilisation {utilisation:.6g}: a steady state needs 0 < utilisation < 1; lower the arrival rate"
+            f"utilisation {utilisation:.6g}: a steady state needs 0 < utilisation < 1; change the arrival rate"
         )

@@ -1,4 +1,4 @@
-"""Moments of lengths from a sample of (prompt, output) pairs, or from laws that know theirs."""
+"""Moments of prompt and output lengths, from a sample or from distributions whose moments are known."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simqueue.theory.capacity import Lengths
 
 
 def from_sample(prompts: NDArray[Any], outputs: NDArray[Any]) -> Lengths:
-    """Return the moments of a sample, taken as the whole law.
+    """Return the moments of the empirical distribution of a sample.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def from_sample(prompts: NDArray[Any], outputs: NDArray[Any]) -> Lengths:
         Tokens of each request; at least one request.
     """
     if not len(prompts):
-        raise InputError("lengths: there are no requests to take moments of")
+        raise InputError("lengths: needs at least one request")
     p, o = np.asarray(prompts, dtype=np.float64), np.asarray(outputs, dtype=np.float64)
     return Lengths(
         prompt=float(p.mean()),
@@ -37,13 +37,14 @@ def from_sample(prompts: NDArray[Any], outputs: NDArray[Any]) -> Lengths:
 def from_moments(
     prompt: tuple[float, float], output: tuple[float, float], prompts: NDArray[Any], outputs: NDArray[Any]
 ) -> Lengths:
-    """Return exact (mean, variance) of independent laws, completed by what only a sample of them can tell.
+    """Return the lengths of independent distributions: exact moments, and the other quantities from samples.
 
     Parameters
     ----------
     prompt, output : (mean, variance)
+        Exact, in tokens and tokens squared.
     prompts, outputs : arrays of int
-        Samples of the laws, for the longest of n and the shorter of two.
+        Samples of the distributions, for the longest of n and the shorter of two.
     """
     o = np.asarray(outputs, dtype=np.float64)
     return Lengths(

@@ -1,4 +1,4 @@
-"""Several equal servers, and losses: Erlang B and C, M/M/c, M/M/1/K.
+"""Several identical servers, and queues that lose customers: Erlang B and C, M/M/c, M/M/1/K.
 
 Sources: Erlang 1917; Gross, Shortle, Thompson and Harris, Fundamentals of Queueing Theory (2008), chapters 2 and 3.
 """
@@ -19,7 +19,7 @@ class ManyServers:
     Attributes
     ----------
     utilisation : float
-        Of each server.
+        Utilisation of each server.
     wait_probability : float
         Share of customers that wait (Erlang C).
     mean_wait_s, mean_sojourn_s, mean_waiting : float
@@ -33,18 +33,18 @@ class ManyServers:
 
 
 @dataclass(frozen=True, slots=True)
-class FiniteRoom:
+class FiniteQueue:
     """Steady state of M/M/1/K.
 
     Attributes
     ----------
     loss_probability : float
-        Share of arrivals that find the room full.
+        Share of arrivals that are lost because the system is full.
     mean_in_system : float
     mean_sojourn_s : float
-        Of those who get in.
+        Mean over the customers that are not lost.
     throughput : float
-        Served per second.
+        Customers served per second.
     """
 
     loss_probability: float
@@ -54,7 +54,7 @@ class FiniteRoom:
 
 
 def erlang_b(servers: int, offered_load: float) -> float:
-    """Return the loss probability of M/G/c/c; it depends on the service law through its mean alone.
+    """Return the loss probability of M/G/c/c; only the mean of the service time matters.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def mmc(servers: int, arrival_rate: float, service_rate: float) -> ManyServers:
     ----------
     servers : int
     arrival_rate, service_rate : float
-        Per second, the latter of one server; arrival_rate < servers x service_rate.
+        Per second, service_rate per server; arrival_rate < servers x service_rate.
     """
     positive("arrival_rate", arrival_rate)
     positive("service_rate", service_rate)
@@ -101,7 +101,7 @@ def mmc(servers: int, arrival_rate: float, service_rate: float) -> ManyServers:
 
 
 def mmc_wait_quantile(servers: int, arrival_rate: float, service_rate: float, p: float) -> float:
-    """Return the `p`-quantile (0 < p < 1) of the wait in M/M/c in seconds; 0 where at least p do not wait."""
+    """Return the `p`-quantile (0 < p < 1) of the wait in M/M/c in seconds; 0 if at least a share p does not wait."""
     share("p", p)
     waits = mmc(servers, arrival_rate, service_rate).wait_probability
     return max(0.0, math.log(waits / (1 - p)) / (servers * service_rate - arrival_rate))
@@ -110,7 +110,7 @@ def mmc_wait_quantile(servers: int, arrival_rate: float, service_rate: float, p:
 def allen_cunneen_approximation(
     servers: int, arrival_rate: float, mean_service_s: float, gap_scv: float, service_scv: float
 ) -> float:
-    """Return the Allen-Cunneen approximation of the mean wait in GI/G/c in seconds; good to some 10-15 %.
+    """Return the Allen-Cunneen approximation of the mean wait in GI/G/c in seconds; accurate to about 10-15 %.
 
     Parameters
     ----------
@@ -125,25 +125,25 @@ def allen_cunneen_approximation(
     return mmc(servers, arrival_rate, 1 / mean_service_s).mean_wait_s * (gap_scv + service_scv) / 2
 
 
-def mm1k(arrival_rate: float, service_rate: float, room: int) -> FiniteRoom:
-    """Return the steady state of M/M/1/K, which every arrival rate has.
+def mm1k(arrival_rate: float, service_rate: float, room: int) -> FiniteQueue:
+    """Return the steady state of M/M/1/K; it exists at every arrival rate.
 
     Parameters
     ----------
     arrival_rate, service_rate : float
         Per second.
     room : int
-        Places in the system, the one in service included; at least 1.
+        K, the largest number of customers in the system, including the one in service; at least 1.
     """
     positive("arrival_rate", arrival_rate)
     positive("service_rate", service_rate)
     if room < 1:
         raise InputError(f"room = {room}: must be at least 1")
     ratio = arrival_rate / service_rate
-    # weights relative to the likelier end, so that none overflows
+    # The weights are relative to the likelier end, so that none overflows.
     weights = [ratio**n if ratio <= 1 else ratio ** (n - room) for n in range(room + 1)]
     total = math.fsum(weights)
     loss = weights[room] / total
     inside = math.fsum(n * weight for n, weight in enumerate(weights)) / total
     throughput = arrival_rate * (1 - loss)
-    return FiniteRoom(loss, inside, inside / throughput, throughput)
+    return FiniteQueue(loss, inside, inside / throughput, throughput)

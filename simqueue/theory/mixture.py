@@ -1,8 +1,12 @@
-"""The mean time of steps whose number of prompts varies: for convex step times more than that of the mean step."""
+"""The mean duration of steps that hold a random number of prompts.
+
+If the step time is convex in the number of prompt tokens, it is larger than the duration of the mean step.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,79 +19,73 @@ from simqueue.theory.chain import poisson
 _NEGLIGIBLE = 1e-7
 
 
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The mean sizes, in tokens, of what a step is made of.
+
+    Attributes
+    ----------
+    context_per_decode : float
+        Tokens that a decode attends to.
+    tokens_per_prompt : float
+        Tokens of a prompt, or of a piece of one.
+    past_tokens : float
+        Tokens that precede an average piece of a prompt.
+    budget : int or None
+        Largest number of tokens in a step; prompt tokens above it are computed in steps that have room.
+    """
+
+    context_per_decode: float
+    tokens_per_prompt: float
+    past_tokens: float
+    budget: int | None
+
+
 def average_seconds(
-    step: StepTime,
-    decodes: NDArray[Any],
-    prompts: NDArray[Any],
-    weights: NDArray[Any],
-    *,
-    context_per_decode: float,
-    tokens_per_prompt: float,
-    past_tokens: float,
-    budget: int | None,
+    step: StepTime, sizes: Sizes, decodes: NDArray[Any], prompts: NDArray[Any], weights: NDArray[Any]
 ) -> float:
-    """Return the mean time of a step over a law of its composition.
+    """Return the mean duration of a step, in seconds, over a distribution of its composition.
 
     Parameters
     ----------
     step : StepTime
+    sizes : Sizes
     decodes, prompts, weights : arrays of shape (n,)
-        Decodes and prompts of each kind of step, and how likely it is; weights add up to 1.
-    context_per_decode, tokens_per_prompt, past_tokens : float
-        Tokens that a decode attends to, that a prompt has, and before an average piece of a prompt.
-    budget : int or None
-        Most tokens of a step: prompt tokens beyond it are computed in the steps that have room.
+        Decodes and prompts of each kind of step, and its probability; the weights add up to 1.
     """
     kept = weights > _NEGLIGIBLE
     decodes, prompts, weights = decodes[kept], prompts[kept], weights[kept] / weights[kept].sum()
-    tokens = _within_budget(prompts * tokens_per_prompt, decodes, weights, budget)
+    tokens = _within_budget(prompts * sizes.tokens_per_prompt, decodes, weights, sizes.budget)
     return math.fsum(
-        weight * step_seconds(step, Composition(n, context_per_decode * n, prompt_tokens, m, past_tokens))
+        weight * step_seconds(step, Composition(n, sizes.context_per_decode * n, prompt_tokens, m, sizes.past_tokens))
         for n, m, prompt_tokens, weight in zip(
             decodes.tolist(), prompts.tolist(), tokens.tolist(), weights.tolist(), strict=True
         )
     )
 
 
-def poisson_seconds(
-    step: StepTime,
-    decodes: float,
-    prompts: float,
-    *,
-    more_tokens: float = 0.0,
-    context_per_decode: float,
-    tokens_per_prompt: float,
-    past_tokens: float,
-    budget: int | None,
-) -> float:
-    """Return the mean time of a step with so many decodes and a Poisson number of prompts of the given mean.
+def poisson_seconds(step: StepTime, sizes: Sizes, decodes: float, prompts: float, *, more_tokens: float = 0.0) -> float:
+    """Return the mean duration, in seconds, of a step with a fixed number of decodes and a Poisson number of prompts.
 
     Parameters
     ----------
+    step : StepTime
+    sizes : Sizes
+    decodes : float
+    prompts : float
+        Mean of the Poisson distribution.
     more_tokens : float
-        Tokens of one more prompt that is there in any case.
-
-    See Also
-    --------
-    average_seconds : The other parameters.
+        Tokens of one more prompt, which is always there.
     """
     weights = poisson(prompts, 400) if prompts > 0 else np.ones(1)
-    surely = more_tokens / tokens_per_prompt
-    return average_seconds(
-        step,
-        np.full(len(weights), decodes),
-        np.arange(len(weights)) + surely,
-        weights,
-        context_per_decode=context_per_decode,
-        tokens_per_prompt=tokens_per_prompt,
-        past_tokens=past_tokens,
-        budget=budget,
-    )
+    counts = np.arange(len(weights)) + more_tokens / sizes.tokens_per_prompt
+    return average_seconds(step, sizes, np.full(len(weights), decodes), counts, weights)
 
 
 def _within_budget(
     tokens: NDArray[Any], decodes: NDArray[Any], weights: NDArray[Any], budget: int | None
 ) -> NDArray[Any]:
+    """Return the prompt tokens per step, with those above the budget moved to steps that have room."""
     if budget is None:
         return tokens
     room = np.maximum(budget - decodes, 0)

@@ -1,7 +1,8 @@
-"""GI/M/1: exponential service, any independent gaps between arrivals; exact for gamma and constant gaps.
+"""GI/M/1: exponential service times and independent gaps between arrivals; exact for gamma and constant gaps.
 
-Gamma gaps with shape k are what serving benchmarks call burstiness k: squared coefficient of variation 1/k, 1 being
-Poisson and smaller values burstier. Source: Kleinrock, Queueing Systems I (1975), chapter 6.
+Serving benchmarks call the shape k of gamma gaps the burstiness. The squared coefficient of variation of the gaps is
+1/k: 1 is a Poisson process, and smaller values of k are burstier. Source: Kleinrock, Queueing Systems I (1975),
+chapter 6.
 """
 
 from __future__ import annotations
@@ -9,20 +10,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import scipy
+
 from simqueue.theory.domain import positive, share, stable
 
 
 def gamma_m1_root(arrival_rate: float, service_rate: float, burstiness: float) -> float:
     """Return the probability that an arrival finds the server busy in GI/M/1 with gamma gaps.
 
-    It is the root σ in (0, 1) of σ = A*(μ (1 - σ)), A* being the Laplace transform of the gaps.
+    It is the root σ in (0, 1) of σ = A*(μ (1 - σ)), where A* is the Laplace transform of the gaps.
 
     Parameters
     ----------
     arrival_rate, service_rate : float
         Per second; 0 < arrival_rate < service_rate.
     burstiness : float
-        Shape of the gamma law, > 0; infinity gives constant gaps (D/M/1).
+        Shape of the gamma distribution, > 0; infinity means constant gaps (D/M/1).
     """
     positive("arrival_rate", arrival_rate)
     positive("service_rate", service_rate)
@@ -46,14 +49,12 @@ def gamma_m1_mean_sojourn(arrival_rate: float, service_rate: float, burstiness: 
 
 
 def gamma_m1_sojourn_quantile(arrival_rate: float, service_rate: float, burstiness: float, p: float) -> float:
-    """Return the `p`-quantile (0 < p < 1) of the sojourn time, which is exponential, in seconds."""
+    """Return the `p`-quantile (0 < p < 1) of the sojourn time in seconds; its distribution is exponential."""
     share("p", p)
     return -gamma_m1_mean_sojourn(arrival_rate, service_rate, burstiness) * math.log1p(-p)
 
 
 def _root(transform: Callable[[float], float]) -> float:
-    from scipy.optimize import brentq  # noqa: PLC0415 - scipy is slow to load and not always wanted
-
-    # σ = 1 is always a root; the wanted one is where the difference changes sign before it
+    # σ = 1 is always a root. The difference changes its sign at the other root, below 1.
     high = 1 - 1e-12
-    return float(brentq(lambda sigma: transform(sigma) - sigma, 0, high, xtol=1e-15, rtol=1e-14))
+    return float(scipy.optimize.brentq(lambda sigma: transform(sigma) - sigma, 0, high, xtol=1e-15, rtol=1e-14))

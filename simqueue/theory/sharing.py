@@ -1,8 +1,9 @@
-"""Generalised processor sharing: continuous batching seen from far away.
+"""Generalised processor sharing: the fluid limit of continuous batching.
 
-A decode step of a + b n seconds makes n tokens, so n requests share a server that works at n / (a + b n) tokens per
-second. For such a server the number of requests inside and the time per token depend on the law of output lengths
-through its mean alone (Cohen 1979, The multiple phase service network with generalized processor sharing).
+A decode step of a + b n seconds emits n tokens, so n requests share a server with a rate of n / (a + b n) tokens per
+second. For such a server the number of requests in the system and the time per token depend on the distribution of
+output lengths only through its mean (Cohen 1979, The multiple phase service network with generalized processor
+sharing).
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from simqueue.theory.domain import at_least, positive, stable
 
 @dataclass(frozen=True, slots=True)
 class SharedDecoding:
-    """Steady state of decoding without a limit on the batch.
+    """Steady state of decoding with an unlimited batch.
 
     Attributes
     ----------
     load : float
-        λ O b, the share of the largest possible rate.
+        λ O b, the arrival rate over the largest possible rate.
     mean_batch, variance_batch : float
-        Of the number of requests inside; it is negative binomial.
+        Mean and variance of the number of requests in the system; its distribution is negative binomial.
     itl_s, ttft_s, e2el_s : float
         Mean time between tokens, to the first token and to the last, in seconds.
     """
@@ -37,21 +38,21 @@ class SharedDecoding:
 def shared_decoding(
     arrival_rate: float, mean_output_tokens: float, overhead_s: float, per_decode_s: float
 ) -> SharedDecoding:
-    """Return the steady state of continuous batching without limits and with free prefill.
+    """Return the steady state of continuous batching with an unlimited batch and a prefill that takes no time.
 
     Parameters
     ----------
     arrival_rate : float
         Poisson, per second.
     mean_output_tokens : float
-        Many (some hundred), for the sharing is that of a fluid; the law does not matter.
+        Should be large (several hundred), because the model is a fluid limit. The distribution does not matter.
     overhead_s, per_decode_s : float
-        A step with n requests takes overhead_s + n per_decode_s seconds.
+        A step with n requests takes overhead_s + n x per_decode_s seconds.
 
     Raises
     ------
     InputError
-        Outside the valid range, arrival_rate x mean_output_tokens x per_decode_s >= 1 included.
+        Outside the valid range, for example if arrival_rate x mean_output_tokens x per_decode_s >= 1.
     """
     positive("arrival_rate", arrival_rate)
     at_least("mean_output_tokens", mean_output_tokens, 1)
@@ -67,14 +68,14 @@ def shared_decoding(
 
 @dataclass(frozen=True, slots=True)
 class FreeSlots:
-    """Steady state with constant steps and no limit on the batch (M/G/∞ in discrete time).
+    """Steady state with constant steps and an unlimited batch (M/G/∞ in discrete time).
 
     Attributes
     ----------
     mean_batch : float
-        Mean of the batch, which is Poisson.
+        Mean batch; its distribution is Poisson.
     ttft_s, e2el_s : float
-        Means in seconds; TTFT is uniform between one and two steps.
+        Means in seconds; TTFT is uniformly distributed between one and two steps.
     """
 
     mean_batch: float
@@ -83,16 +84,16 @@ class FreeSlots:
 
 
 def free_slots(arrival_rate: float, mean_output_tokens: float, step_s: float) -> FreeSlots:
-    """Return the steady state of continuous batching with constant steps, slots for everybody and a server never idle.
+    """Return the steady state of continuous batching with constant steps, unlimited slots and no idle time.
 
     Parameters
     ----------
     arrival_rate : float
-        Poisson, per second; arrival_rate x mean_output_tokens x step_s is well above 1, so that the server is
-        practically never idle.
+        Poisson, per second; arrival_rate x mean_output_tokens x step_s must be well above 1, so that the server is
+        almost never idle.
     mean_output_tokens : float
     step_s : float
-        Seconds a step takes.
+        Duration of a step in seconds.
     """
     positive("arrival_rate", arrival_rate)
     at_least("mean_output_tokens", mean_output_tokens, 1)

@@ -1,7 +1,8 @@
-"""One server, Poisson arrivals, first come first served: M/M/1, M/D/1, M/G/1; and bounds for GI/GI/1.
+"""One server, first come, first served: M/M/1, M/D/1, M/G/1 with Poisson arrivals; bounds for GI/GI/1.
 
-Rates are per second and times in seconds, or any other unit used throughout. Wait is the time before service,
-sojourn is wait + service. Source: Kleinrock, Queueing Systems I (1975), chapters 3 and 5, where no other is named.
+Rates are per second and times in seconds, or in any other unit used throughout. The wait is the time before service,
+and the sojourn is the wait plus the service. Source, unless another is named: Kleinrock, Queueing Systems I (1975),
+chapters 3 and 5.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from simqueue.errors import InputError
 from simqueue.theory.domain import at_least, positive, share, stable
@@ -24,9 +26,9 @@ class SingleServer:
     utilisation : float
         Share of time that the server is busy.
     mean_wait_s, mean_sojourn_s : float
-        Before service; until the end of service.
+        From arrival to the start of service; from arrival to its end.
     mean_waiting, mean_in_system : float
-        Time averages of the number waiting and of the number in the system (Little).
+        Time averages of the number waiting and of the number in the system (Little's law).
     """
 
     utilisation: float
@@ -64,13 +66,13 @@ def mm1(arrival_rate: float, service_rate: float) -> SingleServer:
 
 
 def mm1_sojourn_quantile(arrival_rate: float, service_rate: float, p: float) -> float:
-    """Return the `p`-quantile (0 < p < 1) of the M/M/1 sojourn time, which is exponential, in seconds."""
+    """Return the `p`-quantile (0 < p < 1) of the M/M/1 sojourn time in seconds; its distribution is exponential."""
     share("p", p)
     return -mm1(arrival_rate, service_rate).mean_sojourn_s * math.log1p(-p)
 
 
 def mm1_wait_quantile(arrival_rate: float, service_rate: float, p: float) -> float:
-    """Return the `p`-quantile (0 < p < 1) of the M/M/1 wait in seconds; 0 where at least p find the server idle."""
+    """Return the `p`-quantile (0 < p < 1) of the M/M/1 wait in seconds; 0 if a share of at least p does not wait."""
     share("p", p)
     found = mm1(arrival_rate, service_rate)
     return max(0.0, found.mean_sojourn_s * math.log(found.utilisation / (1 - p)))
@@ -89,7 +91,7 @@ def mg1(arrival_rate: float, mean_service_s: float, second_moment_s2: float) -> 
     Raises
     ------
     InputError
-        Outside the valid range, arrival_rate x mean_service_s >= 1 included.
+        Outside the valid range, for example if arrival_rate x mean_service_s >= 1.
     """
     positive("arrival_rate", arrival_rate)
     positive("mean_service_s", mean_service_s)
@@ -124,9 +126,10 @@ def md1(arrival_rate: float, service_s: float) -> SingleServer:
 def md1_wait_cdf(arrival_rate: float, service_s: float, t_s: float) -> float:
     """Return P(wait <= t) in the M/D/1 queue.
 
-    Erlang's alternating series loses all digits for large t. This is the same function from positive terms only
-    (Franx 2001, A simple solution for the M/D/c waiting time distribution): with kD the first multiple of the service
-    time D above t, exactly those who find at most k - 1 - j waiting with j arrivals in the rest kD - t wait at most t.
+    Erlang's alternating series loses all digits for large t. This formula for the same function has positive terms only
+    (Franx 2001, A simple solution for the M/D/c waiting time distribution). Let kD be the first multiple of the service
+    time D above t. A customer waits at most t exactly if, for some j, it finds at most k - 1 - j customers waiting and
+    there are j arrivals in the remaining time kD - t.
     """
     positive("arrival_rate", arrival_rate)
     positive("service_s", service_s)
@@ -136,7 +139,7 @@ def md1_wait_cdf(arrival_rate: float, service_s: float, t_s: float) -> float:
     k = math.floor(t_s / service_s) + 1
     rest = arrival_rate * (k * service_s - t_s)
     in_system = _md1_in_system(arrival_rate * service_s, k)
-    waiting_at_most = np.cumsum(in_system)[1:]  # of at most j waiting: at most j + 1 in the system
+    waiting_at_most = np.cumsum(in_system)[1:]  # at most j waiting means at most j + 1 in the system
     j = np.arange(k)
     log_poisson = -rest + j * math.log(rest) - np.array([math.lgamma(i + 1) for i in j])
     return float(np.sum(waiting_at_most[::-1] * np.exp(log_poisson)))
@@ -144,15 +147,15 @@ def md1_wait_cdf(arrival_rate: float, service_s: float, t_s: float) -> float:
 
 def md1_wait_quantile(arrival_rate: float, service_s: float, p: float) -> float:
     """Return the `p`-quantile (0 < p < 1) of the M/D/1 wait in seconds, by root finding on `md1_wait_cdf`."""
-    from scipy.optimize import brentq  # noqa: PLC0415 - scipy is slow to load and not always wanted
-
     share("p", p)
     if md1_wait_cdf(arrival_rate, service_s, 0.0) >= p:
         return 0.0
     high_s = service_s
     while md1_wait_cdf(arrival_rate, service_s, high_s) < p:
         high_s *= 2
-    return float(brentq(lambda t_s: md1_wait_cdf(arrival_rate, service_s, t_s) - p, 0, high_s, xtol=1e-12))
+    return float(
+        scipy.optimize.brentq(lambda t_s: md1_wait_cdf(arrival_rate, service_s, t_s) - p, 0, high_s, xtol=1e-12)
+    )
 
 
 def _md1_in_system(utilisation: float, most: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -163,7 +166,7 @@ def _md1_in_system(utilisation: float, most: int) -> np.ndarray[tuple[int], np.d
     chance = np.zeros(most + 1)
     chance[0] = 1 - utilisation
     for i in range(1, most + 1):
-        # cut between i-1 and i: what goes up from 0..i-1 equals what comes down from i
+        # Balance across the cut between i-1 and i: the rate up from 0..i-1 equals the rate down from i.
         up = chance[0] * more_than[i - 1] + np.dot(chance[1:i], more_than[i - 1 : 0 : -1])
         chance[i] = up / math.exp(-utilisation)
     return chance
@@ -172,7 +175,7 @@ def _md1_in_system(utilisation: float, most: int) -> np.ndarray[tuple[int], np.d
 def kingman_bound(
     arrival_rate: float, mean_service_s: float, gap_variance_s2: float, service_variance_s2: float
 ) -> float:
-    """Return an upper bound of the mean wait in GI/GI/1 in seconds (Kingman 1962); a true inequality.
+    """Return an upper bound of the mean wait in GI/GI/1 in seconds (Kingman 1962); the bound always holds.
 
     Parameters
     ----------
@@ -188,7 +191,8 @@ def kingman_bound(
 def kingman_approximation(arrival_rate: float, mean_service_s: float, gap_scv: float, service_scv: float) -> float:
     """Return the heavy-traffic approximation of the mean wait in GI/GI/1 in seconds, also called VUT.
 
-    It is no bound: bursty arrivals can wait longer. It is exact for M/G/1 and as the utilisation tends to 1.
+    It is not a bound: with bursty arrivals the wait can be longer. It is exact for M/G/1 and in the limit of a
+    utilisation of 1.
 
     Parameters
     ----------

@@ -1,12 +1,14 @@
-"""How likely long waits are.
+"""Probabilities of long waits.
 
-Light tails decay exponentially (Cramér-Lundberg), heavy ones like a power (Pakes 1975; Veraverbeke 1977).
+Light tails decay exponentially (Cramér-Lundberg), heavy tails like a power (Pakes 1975; Veraverbeke 1977).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+
+import scipy
 
 from simqueue.theory.domain import positive, stable
 
@@ -17,22 +19,23 @@ def decay_rate(arrival_rate: float, moment_generating: Callable[[float], float],
     Parameters
     ----------
     arrival_rate : float
-        Per second; the queue is stable.
+        Per second; the queue must be stable.
     moment_generating : callable
         θ -> E[exp(θ S)].
     highest : float
-        The root lies below it: where E[exp(θ S)] ceases to exist, or a bound found by trying.
+        Upper bound of the root, for example the θ from which on E[exp(θ S)] is infinite.
     """
-    from scipy.optimize import brentq  # noqa: PLC0415 - scipy is slow to load and not always wanted
-
     positive("arrival_rate", arrival_rate)
     positive("highest", highest)
-    excess = lambda theta: arrival_rate * (moment_generating(theta) - 1) - theta  # noqa: E731 - one formula, once
-    return float(brentq(excess, highest * 1e-9, highest * (1 - 1e-12), xtol=1e-15, rtol=1e-14))
+
+    def excess(theta: float) -> float:
+        return arrival_rate * (moment_generating(theta) - 1) - theta
+
+    return float(scipy.optimize.brentq(excess, highest * 1e-9, highest * (1 - 1e-12), xtol=1e-15, rtol=1e-14))
 
 
 def md1_decay(arrival_rate: float, service_s: float) -> tuple[float, float]:
-    """Return (θ, K) of P(wait > t) ~ K exp(-θ t) in M/D/1; at the 99th percentile exact to seven digits."""
+    """Return (θ, K) of P(wait > t) ~ K exp(-θ t) in M/D/1; at the 99th percentile the tail has seven exact digits."""
     positive("arrival_rate", arrival_rate)
     positive("service_s", service_s)
     utilisation = arrival_rate * service_s
@@ -45,7 +48,7 @@ def md1_decay(arrival_rate: float, service_s: float) -> tuple[float, float]:
 
 
 def md1_wait_tail_quantile(arrival_rate: float, service_s: float, p: float) -> float:
-    """Return the `p`-quantile of the M/D/1 wait in seconds from its exponential tail; for p of 0.9 and more."""
+    """Return the `p`-quantile of the M/D/1 wait in seconds from its exponential tail; for p >= 0.9."""
     theta, factor = md1_decay(arrival_rate, service_s)
     return max(0.0, math.log(factor / (1 - p)) / theta)
 
@@ -53,8 +56,8 @@ def md1_wait_tail_quantile(arrival_rate: float, service_s: float, p: float) -> f
 def fcfs_wait_tail(utilisation: float, equilibrium_tail: float) -> float:
     """Return the asymptote of P(wait > t) under FCFS with subexponential service: ρ/(1-ρ) P(S_e > t).
 
-    S_e is the equilibrium (residual) service time, one power heavier than S: a Pareto law of power α makes waits of
-    power α - 1.
+    S_e is the equilibrium (residual) service time, whose tail is heavier than that of S by one power: with Pareto
+    service times of power α the waits have power α - 1.
 
     Parameters
     ----------
@@ -69,7 +72,7 @@ def fcfs_wait_tail(utilisation: float, equilibrium_tail: float) -> float:
 def ps_sojourn_tail(utilisation: float, service_tail: Callable[[float], float], t_s: float) -> float:
     """Return the asymptote of P(sojourn > t) under processor sharing with a power tail: P(S > (1-ρ) t).
 
-    The power stays that of the service law: sharing keeps long jobs from holding up short ones.
+    The power is that of the service times, because short jobs do not wait for long ones.
     """
     stable(utilisation)
     return service_tail((1 - utilisation) * t_s)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from simqueue.errors import InputError
-from simqueue.statistics.intervals import carries_percentile, least_sample, mean_interval, percentile_interval
+from simqueue.statistics.intervals import carries_percentile, mean_interval
 
 
 def lindley_mean_waits(seed: int, runs: int, customers: int, load: float = 0.8) -> np.ndarray:
@@ -43,7 +43,7 @@ def test_one_value_has_no_interval() -> None:
 
 def test_nothing_has_no_mean() -> None:
     """An interval of no values, and a confidence outside (0, 1), are errors."""
-    with pytest.raises(InputError, match="there are none"):
+    with pytest.raises(InputError, match="at least one value"):
         mean_interval([])
     with pytest.raises(InputError, match="confidence"):
         mean_interval([1.0, 2.0], 1.0)
@@ -67,23 +67,6 @@ def test_an_interval_over_requests_would_not() -> None:
         wait = np.maximum(0.0, wait + rng.exponential(1.0, runs) - rng.exponential(1.25, runs))
     half_widths = 1.96 * history.std(axis=0, ddof=1) / np.sqrt(customers)
     assert np.mean(np.abs(history.mean(axis=0) - 4.0) <= half_widths) < 0.5
-
-
-def test_a_percentile_lies_between_order_statistics() -> None:
-    """Of 1,000 values the 99th percentile is bounded by the 983rd and the 997th, as scipy's quantile test has it."""
-    values = np.arange(1.0, 1001.0).tolist()
-    found = percentile_interval(values, 99)
-    expected = stats.quantile_test(values, p=0.99).confidence_interval(0.95)
-    assert (found.low, found.high) == (983.0, 997.0) == (expected.low, expected.high)
-
-
-def test_too_few_values_for_a_percentile_are_told() -> None:
-    """p99 at 95 % takes 368 values, p99.9 takes 3,688; with fewer there is a note instead of an interval."""
-    assert (least_sample(99), least_sample(99.9)) == (368, 3688)
-    found = percentile_interval(np.arange(367.0).tolist(), 99)
-    assert (found.low, found.high) == (None, None)
-    assert "n too small" in found.note
-    assert percentile_interval(np.arange(368.0).tolist(), 99).note == ""
 
 
 @pytest.mark.parametrize(("n", "q", "carried"), [(99, 99, False), (100, 99, True), (20, 95, True), (19, 95, False)])

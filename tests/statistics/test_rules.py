@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simqueue.errors import InputError
 from simqueue.statistics import overload, warmup
 from simqueue.statistics.comparison import adjusted, holm, paired
 from simqueue.statistics.intervals import mean_interval
@@ -28,38 +27,26 @@ def test_mser5_is_its_formula(seed: int) -> None:
     found = warmup.mser5(series)
     assert found.cut == mser_by_definition(series)
     assert 50 < found.cut < 500
-    assert found.settled
-    assert found.kept_share == pytest.approx(1 - found.cut / 1000)
+    assert found.conclusive
+    assert found.n == 1000
 
 
 def test_mser5_says_when_nothing_settles() -> None:
     """A series that only rises, and one that is too short, have not settled."""
-    assert not warmup.mser5(np.arange(1000.0)).settled
-    assert not warmup.mser5(np.ones(19)).settled
+    assert not warmup.mser5(np.arange(1000.0)).conclusive
+    assert not warmup.mser5(np.ones(19)).conclusive
 
 
 def test_mser5_cuts_nothing_from_noise() -> None:
     """A series without a start-up phase keeps most of itself."""
     series = np.random.default_rng(0).normal(0, 1, (50, 2000)).mean(axis=0)
-    assert warmup.mser5(series).kept_share > 0.75
+    assert warmup.mser5(series).cut < 500
 
 
 def test_the_averaged_series_skips_what_is_undefined() -> None:
     """Replications of unequal length are averaged as far as all reach; an undefined value counts for nothing."""
     found = warmup.averaged_series([[1.0, np.nan, 3.0], [3.0, 4.0, 5.0, 6.0]])
     assert found.tolist() == [2.0, 4.0, 4.0]
-
-
-def test_welch_is_a_moving_average() -> None:
-    """Centred over 2 w + 1 values, fewer at the start, as in Law's book."""
-    series = np.random.default_rng(1).normal(0, 1, 40)
-    found = warmup.welch(series, 3)
-    assert len(found) == 37
-    assert found[0] == pytest.approx(series[0])
-    assert found[2] == pytest.approx(series[:5].mean())
-    assert found[20] == pytest.approx(series[17:24].mean())
-    with pytest.raises(InputError, match="window"):
-        warmup.welch(series, 40)
 
 
 def test_stopping_waits_for_its_look_ahead() -> None:
@@ -169,4 +156,4 @@ def test_few_requests_have_no_trend() -> None:
 
 def test_who_meets_somebody() -> None:
     """Of three requests the second finds the first inside; the third finds nobody."""
-    assert overload.met_somebody(np.array([0.0, 1.0, 9.0]), np.array([2.0, 3.0, 10.0])) == 0.5
+    assert overload.overlap_share(np.array([0.0, 1.0, 9.0]), np.array([2.0, 3.0, 10.0])) == 0.5

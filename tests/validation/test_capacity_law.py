@@ -15,7 +15,7 @@ from simqueue.steptime.linear import LinearStepTime
 from simqueue.theory.bulk import continuous_over_static
 from simqueue.theory.capacity import Server, capacity
 from simqueue.theory.lengths import from_moments
-from simqueue.theory.operating_point import operating_point, rate_for_tpot
+from simqueue.theory.operating_point import operating_point
 
 from .oracles import affine_steps
 
@@ -225,16 +225,6 @@ def test_waves_lose_the_longest_over_the_mean() -> None:
     laws, step = lengths(1, 10), LinearStepTime(0.02, 0, 0, 0, 0)
     static, mixed = (capacity(step, laws, Server(batching, 16)).max_rate_rps for batching in ("static", "mixed"))
     assert mixed / static == pytest.approx(continuous_over_static(10, 16), rel=0.01)
-
-
-def test_the_rate_that_keeps_a_tpot() -> None:
-    """(1 - (a + b) / TPOT) / w: at the rate it gives, the estimated TPOT is the bound."""
-    step, laws, server = LinearStepTime(0.02, 2e-5, 0, 5e-4, 0), lengths(500, 100), Server("mixed", 32)
-    rate = rate_for_tpot(step, laws, server, 0.03)
-    assert rate == pytest.approx((1 - 0.0205 / 0.03) / (5e-4 * 99 + 2e-5 * 500))
-    found = operating_point(step, laws, server, rate)
-    assert found is not None
-    assert found.tpot_s == pytest.approx(0.03, rel=1e-4)
 
 
 def test_compute_is_named_where_nothing_else_limits() -> None:
