@@ -1,24 +1,16 @@
-"""What the public cases share: the toy engine, a run that is checked in two ways, and the command line."""
+"""The toy engine of the public cases."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import pandas as pd
 import pytest
-
-import simqueue as sq
-from simqueue.cli import run_command
-from simqueue.results.result import Result
 
 Asked = tuple[str, float, int, int]
 """Id, arrival in seconds, prompt tokens, output tokens."""
 
 Toy = Callable[..., dict[str, Any]]
-Play = Callable[[Mapping[str, Any]], Result]
 
 
 @pytest.fixture
@@ -44,69 +36,3 @@ def toy() -> Toy:
         }
 
     return made
-
-
-@pytest.fixture
-def play() -> Play:
-    """Return a run that folds equal steps and plans each of them: both must give the same tables, to the last bit."""
-
-    def played(scenario: Mapping[str, Any]) -> Result:
-        folded, stepped = (sq.run({**scenario, "fast": fast}) for fast in (True, False))
-        for name in ("requests", "steps", "summary"):
-            pd.testing.assert_frame_equal(getattr(folded, name), getattr(stepped, name), check_exact=True)
-        return folded
-
-    return played
-
-
-@pytest.fixture
-def by_id() -> Callable[..., pd.DataFrame]:
-    """Return a view of one policy's requests by their ids."""
-
-    def view(result: Result, policy: str = "chunked") -> pd.DataFrame:
-        requests = result.requests
-        return requests[requests["policy"] == policy].set_index("request_id")
-
-    return view
-
-
-@pytest.fixture
-def summary_of() -> Callable[..., dict[str, Any]]:
-    """Return a view of one policy's summary row: plain values, None where undefined."""
-
-    def view(result: Result, policy: str = "chunked") -> dict[str, Any]:
-        return next(row for row in result.summary_rows if row["policy"] == policy)
-
-    return view
-
-
-class Shown(NamedTuple):
-    """What a command left: its exit code and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Shown]:
-    """Return the command line, called in this process as ``simqueue ARGUMENTS...``."""
-
-    def called(*arguments: str | Path) -> Shown:
-        capsys.readouterr()
-        code = run_command([str(argument) for argument in arguments])
-        return Shown(code, *capsys.readouterr())
-
-    return called
-
-
-@pytest.fixture
-def scenario_file(tmp_path: Path) -> Callable[..., Path]:
-    """Return a writer of scenario files: text as it is, a mapping as JSON, which is YAML too."""
-
-    def written(content: str | Mapping[str, Any], name: str = "case.yaml") -> Path:
-        file = tmp_path / name
-        file.write_text(content if isinstance(content, str) else json.dumps(content, indent=1), encoding="utf-8")
-        return file
-
-    return written

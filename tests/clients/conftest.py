@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import pandas as pd
 import pytest
 
-import simqueue as sq
 from simqueue.results.result import Result
+
+from ..helpers.both_ways import play_both_ways
 
 ONE_SEAT = {"scheduler": "chunked", "max_num_seqs": 1, "max_num_batched_tokens": 2048}
 MANY_SEATS = {**ONE_SEAT, "max_num_seqs": 256}
@@ -36,10 +36,7 @@ def play() -> Play:
             **({"workload": dict(workload)} if workload else {}),
             **more,
         }
-        folded, stepped = (sq.run({**scenario, "fast": fast}, check=True) for fast in (True, False))
-        for name in ("requests", "steps", "summary"):
-            pd.testing.assert_frame_equal(getattr(folded, name), getattr(stepped, name), check_exact=True)
-        return folded
+        return play_both_ways(scenario)
 
     return played
 

@@ -1,15 +1,11 @@
-"""What the tests of engines share: toy scenarios for one engine, played folded and step by step."""
+"""Toy scenarios for one engine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import pandas as pd
 import pytest
-
-import simqueue as sq
-from simqueue.results.result import Result
 
 
 @pytest.fixture
@@ -28,28 +24,3 @@ def toy() -> Callable[..., dict[str, Any]]:
         }
 
     return made
-
-
-@pytest.fixture
-def play() -> Callable[[Mapping[str, Any]], Result]:
-    """Return a run that folds equal steps and plans each of them: both must give the same tables, to the last bit."""
-
-    def played(scenario: Mapping[str, Any]) -> Result:
-        folded, stepped = (sq.run({**scenario, "fast": fast}) for fast in (True, False))
-        for name in ("requests", "steps", "summary"):
-            pd.testing.assert_frame_equal(getattr(folded, name), getattr(stepped, name), check_exact=True)
-        return folded
-
-    return played
-
-
-@pytest.fixture
-def by_id() -> Callable[[Result], pd.DataFrame]:
-    """Return a view of the requests by their ids."""
-    return lambda result: result.requests.set_index("request_id")
-
-
-@pytest.fixture
-def summary_of() -> Callable[[Result], dict[str, Any]]:
-    """Return the summary of a scenario with one policy."""
-    return lambda result: result.summary_rows[0]

@@ -1,18 +1,12 @@
-"""What the tests against theory share: a run that is checked in two ways, and small random scenarios."""
+"""Small scenarios, given and random, for the tests against theory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-
-import simqueue as sq
-from simqueue.results.result import Result
-
-Play = Callable[[Mapping[str, Any]], Result]
 
 POLICIES: dict[str, dict[str, Any]] = {
     "continuous": {"scheduler": "continuous", "max_num_seqs": 6, "max_num_batched_tokens": 300},
@@ -21,19 +15,6 @@ POLICIES: dict[str, dict[str, Any]] = {
     "chunked_capped": {"scheduler": "chunked", "max_num_seqs": 6, "max_num_batched_tokens": 100, "chunk_tokens": 32},
     "static": {"scheduler": "static", "max_num_seqs": 6},
 }
-
-
-@pytest.fixture
-def play() -> Play:
-    """Return a run that folds equal steps and plans each of them: both must give the same tables, to the last bit."""
-
-    def played(scenario: Mapping[str, Any]) -> Result:
-        folded, stepped = (sq.run({**scenario, "fast": fast}) for fast in (True, False))
-        for name in ("requests", "steps", "summary"):
-            pd.testing.assert_frame_equal(getattr(folded, name), getattr(stepped, name), check_exact=True)
-        return folded
-
-    return played
 
 
 @pytest.fixture
