@@ -13,7 +13,8 @@ from simqueue.schedulers.chunked import Chunked
 from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import ChunkedSettings, VllmV1Settings
 from simqueue.schedulers.vllm_v1 import VllmV1
-from simqueue.steptime import LinearStepTime, StepTime
+from simqueue.steptime import StepTime
+from simqueue.steptime.linear import LinearStepTime
 from simqueue.traffic import RequestStream
 from tests.fastpath.walking import walking
 

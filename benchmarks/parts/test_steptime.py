@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.cells import STEP_TIME
 from simqueue.hardware import load_gpu, load_model
-from simqueue.steptime import Batch, RooflineSettings, StepTime, build
+from simqueue.steptime import Batch, RooflineSettings, StepTime
+from simqueue.steptime.build import build
 
 from .house import Measure
 

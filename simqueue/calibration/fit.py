@@ -8,11 +8,13 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import least_squares
 
 from simqueue.calibration.case import Case, ServedCase
 from simqueue.errors import InputError
 from simqueue.hardware import Gpu, Model
-from simqueue.steptime import CalibratedStepTime, Coefficients, StepTime
+from simqueue.steptime import Coefficients, StepTime
+from simqueue.steptime.calibrated import CalibratedStepTime
 
 Vector = NDArray[np.float64]
 Loose = tuple[str, str]
@@ -106,7 +108,6 @@ def fit(
     InputError
         There are fewer cases than coefficients to fit, or a coefficient is unknown.
     """
-    from scipy.optimize import least_squares  # noqa: PLC0415 - heavy, and only fits need it
 
     unknown = [name for name in free if name not in BOUNDS]
     if unknown:

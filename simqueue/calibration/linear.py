@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import nnls
 
 from simqueue.datafiles.csvtable import Row, read_table
 from simqueue.errors import InputError
@@ -45,8 +46,6 @@ def fit_linear(rows: Sequence[StepMean]) -> LinearStepTime:
     InputError
         If there are no decodes or no prompt tokens in any step.
     """
-    from scipy.optimize import nnls  # noqa: PLC0415 - heavy, and only fits need it
-
     if not any(row.decode_seqs for row in rows) or not any(row.prefill_tokens for row in rows):
         raise InputError("calibrate: a linear step time needs measured steps with decodes and with prompt tokens")
     measured_s = np.array([row.mean_s for row in rows])

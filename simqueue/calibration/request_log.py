@@ -22,7 +22,8 @@ from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS
 from simqueue.schedulers.door import Door
 from simqueue.simulation import RunOptions, Simulation
-from simqueue.steptime import Batch, CalibratedStepTime, Coefficients, StepTime
+from simqueue.steptime import Batch, Coefficients, StepTime
+from simqueue.steptime.calibrated import CalibratedStepTime
 
 ROUNDS: Final = 6
 STILL: Final = 0.01

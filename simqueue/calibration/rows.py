@@ -9,7 +9,8 @@ from simqueue.calibration.case import StepCase
 from simqueue.datafiles.csvtable import Row, read_table
 from simqueue.errors import InputError
 from simqueue.hardware import Gpu, Model
-from simqueue.steptime import Batch, RooflineStepTime
+from simqueue.steptime import Batch
+from simqueue.steptime.roofline import RooflineStepTime
 
 NEEDED = ("ms",)
 _INTEGERS = ("decode_seqs", "prefill_tokens", "prefill_seqs", "past_tokens", "sampled_rows", "tensor_parallel")

@@ -12,7 +12,7 @@ from simqueue.scenario.resolve import EffectivePolicy
 from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.schedulers.door import Door
 from simqueue.steptime import StepTime
-from simqueue.steptime import build as build_step_time
+from simqueue.steptime.build import build as build_step_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,18 +107,3 @@ class GpuSettings(Settings):
         if self.memory_mib is not None and self.memory_bytes is not None:
             raise PydanticCustomError("memory_twice", "give memory_mib or memory_bytes, not both")
         return self
-
-    def to_gpu(self, description: str = "") -> Gpu:
-        """Return the GPU these keys describe."""
-        memory = self.memory_bytes if self.memory_mib is None else self.memory_mib * MIB
-        return Gpu(
-            name=self.name,
-            memory_bytes=memory,
-            bandwidth_bytes_per_s=self.bandwidth_bytes_per_s,
-            flops_per_s=self.flops_per_s,
-            description=description,
-            fp8_flops_per_s=self.fp8_flops_per_s,
-            fp4_flops_per_s=self.fp4_flops_per_s,
-            link=self.link,
-            link_bytes_per_s=self.link_bytes_per_s,
-        )

@@ -11,7 +11,9 @@ from pydantic import Discriminator, Tag
 
 from simqueue.datafiles.library import Library, validated
 from simqueue.datafiles.yamlfile import read_yaml
+from simqueue.hardware.counting import counted
 from simqueue.hardware.gpu import MIB, Gpu, GpuSettings
+from simqueue.hardware.huggingface import read_config
 from simqueue.hardware.model import Model
 from simqueue.hardware.model_settings import ModelSettings
 
@@ -41,7 +43,7 @@ def model_names() -> list[str]:
     return MODELS.names()
 
 
-def load_gpu(value: str | GpuSettings, base_dir: Path) -> Gpu:
+def load_gpu(value: str | GpuSettings, base_dir: Path = Path()) -> Gpu:
     """Return a GPU.
 
     Parameters
@@ -57,16 +59,16 @@ def load_gpu(value: str | GpuSettings, base_dir: Path) -> Gpu:
         An unknown name (the nearest is named), or a file that breaks the rules.
     """
     if isinstance(value, GpuSettings):
-        return value.to_gpu()
+        return _gpu(value)
     if value in gpu_names():
         return _packaged_gpu(value)
     if not _looks_like_a_file(value, base_dir, (".yaml", ".yml")):
         raise GPUS.unknown(value)
     file = base_dir / value
-    return validated(GpuSettings, {"name": file.stem, **read_yaml(file)}, str(file)).to_gpu()
+    return _gpu(validated(GpuSettings, {"name": file.stem, **read_yaml(file)}, str(file)))
 
 
-def load_model(value: str | ModelSettings, base_dir: Path) -> Model:
+def load_model(value: str | ModelSettings, base_dir: Path = Path()) -> Model:
     """Return a model.
 
     Parameters
@@ -83,31 +85,69 @@ def load_model(value: str | ModelSettings, base_dir: Path) -> Model:
         An unknown name (the nearest is named), or a config.json that is not understood.
     """
     if isinstance(value, ModelSettings):
-        return value.to_model()
+        return _model(value)
     if value in model_names():
         return _packaged_model(value)
     if not _looks_like_a_file(value, base_dir, (".json",)):
         raise MODELS.unknown(value)
-    from simqueue.hardware.huggingface import read_config  # noqa: PLC0415  (settings stay light to import)
-
     file = base_dir / value
     if file.is_dir():
         file = file / "config.json"
     name = file.parent.name if file.name == "config.json" and file.parent.name else file.stem
-    return read_config(file, name).to_model()
+    return _model(read_config(file, name))
 
 
 @cache
 def _packaged_gpu(name: str) -> Gpu:
     facts = GPUS.facts(name)
-    return validated(GpuSettings, {"name": name, **facts.values}, f"gpu '{name}'").to_gpu(facts.description)
+    return _gpu(validated(GpuSettings, {"name": name, **facts.values}, f"gpu '{name}'"), facts.description)
 
 
 @cache
 def _packaged_model(name: str) -> Model:
     facts = MODELS.facts(name)
     settings = validated(ModelSettings, {"name": name, **facts.values}, f"model '{name}'")
-    return settings.to_model(facts.description)
+    return _model(settings, facts.description)
+
+
+def _gpu(settings: GpuSettings, description: str = "") -> Gpu:
+    return Gpu(
+        name=settings.name,
+        memory_bytes=settings.memory_bytes if settings.memory_mib is None else settings.memory_mib * MIB,
+        bandwidth_bytes_per_s=settings.bandwidth_bytes_per_s,
+        flops_per_s=settings.flops_per_s,
+        description=description,
+        fp8_flops_per_s=settings.fp8_flops_per_s,
+        fp4_flops_per_s=settings.fp4_flops_per_s,
+        link=settings.link,
+        link_bytes_per_s=settings.link_bytes_per_s,
+    )
+
+
+def _model(settings: ModelSettings, description: str = "") -> Model:
+    parts = counted(settings) if settings.parameters is None else None
+    return Model(
+        name=settings.name,
+        layers=settings.layers,
+        heads=settings.heads,
+        kv_heads=settings.kv_heads,
+        head_dim=settings.head_dim,
+        parameters=settings.parameters or 0 if parts is None else parts.total,
+        lookup_parameters=0 if parts is None else parts.lookup,
+        head_parameters=0 if parts is None else parts.head,
+        dtype_bytes=settings.dtype_bytes,
+        max_position=settings.max_position,
+        description=description,
+        hidden=settings.hidden,
+        value_dim=settings.value_dim,
+        latent_dim=None if settings.kv_lora_rank is None else settings.kv_lora_rank + (settings.rope_dim or 0),
+        window_layers=settings.window_layers or 0,
+        window_tokens=settings.window_tokens or 0,
+        experts=None if parts is None else parts.experts,
+        weights=settings.weights,
+        expert_weights=settings.expert_weights,
+        kv_format=settings.kv_format,
+    )
 
 
 def _looks_like_a_file(value: str, base_dir: Path, endings: tuple[str, ...]) -> bool:

@@ -8,8 +8,6 @@ from typing import Any, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from simqueue.hardware.counting import counted
-from simqueue.hardware.model import Model
 from simqueue.hardware.precision import KVFormat, WeightFormat
 from simqueue.settings import Count, Settings
 
@@ -139,29 +137,3 @@ class ModelSettings(Settings):
                 yield f"{key} ({getattr(self, key)}) must be at most layers ({self.layers})"
         if (self.rope_dim or 0) >= self.head_dim:
             yield f"rope_dim ({self.rope_dim}) must be less than head_dim ({self.head_dim}), which contains it"
-
-    def to_model(self, description: str = "") -> Model:
-        """Return the model these keys describe."""
-        parts = counted(self) if self.parameters is None else None
-        return Model(
-            name=self.name,
-            layers=self.layers,
-            heads=self.heads,
-            kv_heads=self.kv_heads,
-            head_dim=self.head_dim,
-            parameters=self.parameters or 0 if parts is None else parts.total,
-            lookup_parameters=0 if parts is None else parts.lookup,
-            head_parameters=0 if parts is None else parts.head,
-            dtype_bytes=self.dtype_bytes,
-            max_position=self.max_position,
-            description=description,
-            hidden=self.hidden,
-            value_dim=self.value_dim,
-            latent_dim=None if self.kv_lora_rank is None else self.kv_lora_rank + (self.rope_dim or 0),
-            window_layers=self.window_layers or 0,
-            window_tokens=self.window_tokens or 0,
-            experts=None if parts is None else parts.experts,
-            weights=self.weights,
-            expert_weights=self.expert_weights,
-            kv_format=self.kv_format,
-        )

@@ -15,7 +15,7 @@ from simqueue.scenario.problems import validated
 from simqueue.scenario.resolve import EffectivePolicy, settle
 from simqueue.scenario.wording import Problem
 from simqueue.scenario.yamlfile import Document, read
-from simqueue.steptime import build as build_step_time
+from simqueue.steptime.build import build as build_step_time
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Scenario:

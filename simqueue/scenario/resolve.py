@@ -18,7 +18,7 @@ from simqueue.scenario.policies import EnginePolicy
 from simqueue.scenario.wording import is_given
 from simqueue.scenario.yamlfile import KeyPath
 from simqueue.settings import Settings
-from simqueue.steptime import RooflineSettings, StepTimeSettings, placed
+from simqueue.steptime import RooflineSettings, StepTimeSettings, with_paths_from
 
 _CACHE_FLAGS = {
     "memory_share": "gpu_memory_utilization",
@@ -95,7 +95,7 @@ def settle(scenario: Scenario, policy_name: str) -> EffectivePolicy:
         model=_model(scenario),
         gpu=_gpu(scenario, policy_name),
         tensor_parallel=scenario.value_for(policy_name, "tensor_parallel"),
-        step_time=placed(_step_time(scenario, policy_name), scenario.base_dir),
+        step_time=with_paths_from(_step_time(scenario, policy_name), scenario.base_dir),
         kv_cache=scenario.value_for(policy_name, "kv_cache"),
         max_model_len=scenario.value_for(policy_name, "max_model_len"),
     )

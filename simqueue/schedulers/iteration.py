@@ -248,7 +248,7 @@ class IterationPolicy(Policy):
         if ticking:
             context += clock.context_tokens
         # as Batch(...) would, in half the time
-        draft.batch = draft.work = new_tuple(Batch, (decodes, decodes, context, tuple(pieces), ticking + len(first), 0))
+        draft.batch = draft.work = new_tuple(Batch, (decodes, decodes, context, tuple(pieces), ticking + len(first)))
         draft.running, draft.waiting = len(self.running), len(self.waiting.line)
         draft.blocks_used = kv.total - kv.free
         if draft.fed is not None:

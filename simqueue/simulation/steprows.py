@@ -63,7 +63,7 @@ class StepRows:
         self, plan: Plan, past: int, start_s: float, ends_s: Sequence[float], waiting: int, blocks_used: int
     ) -> None:
         """Log repeats of `plan` after the `past` ones logged before, from `start_s` to the last of `ends_s`."""
-        decode_seqs, _, context_tokens, prefill, _, _ = plan.work
+        decode_seqs, _, context_tokens, prefill, _ = plan.work
         n = len(ends_s)
         prefill_tokens = 0
         for _, new in prefill:

@@ -32,8 +32,6 @@ class Batch(NamedTuple):
         One pair per prompt piece: tokens already in the cache, tokens computed now. Padded engines list padded pieces.
     sampled_rows : int
         Rows for which the output head runs: every decode and every prompt that is completed.
-    moved_blocks : int
-        KV blocks copied to or from elsewhere by this step (swap, transfer).
     """
 
     decode_seqs: int = 0
@@ -41,7 +39,6 @@ class Batch(NamedTuple):
     context_tokens: int = 0
     prefill: tuple[tuple[int, int], ...] = ()
     sampled_rows: int = 0
-    moved_blocks: int = 0
 
     @property
     def prefill_tokens(self) -> int:
@@ -59,7 +56,6 @@ class Batch(NamedTuple):
             self.context_tokens + steps * self.decode_seqs,
             self.prefill,
             self.sampled_rows,
-            self.moved_blocks,
         )
 
 

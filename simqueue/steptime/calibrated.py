@@ -162,10 +162,9 @@ class CalibratedStepTime(StepTime):
         other_s, host_s = self._other_s(batch), rates.host_s + rates.host_s_per_seq * batch.decode_seqs
         per_byte, per_token, step_s = rates.kv_s_per_byte, self.work.kv_bytes_per_token, rates.step_s
         if n > ARRAYS_PAY_ABOVE:
-            import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-            gpu_s = other_s + per_byte * (per_token * context_array(batch, n))
-            longest: list[float] = (np.maximum(gpu_s, host_s) + step_s).tolist()
+            seconds = other_s + per_byte * (per_token * context_array(batch, n))
+            seconds[seconds < host_s] = host_s
+            longest: list[float] = (seconds + step_s).tolist()
             return longest
         return [max(other_s + per_byte * (per_token * context), host_s) + step_s for context in contexts(batch, n)]
 

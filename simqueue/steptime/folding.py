@@ -25,7 +25,11 @@ def context_array(batch: Batch, n: int) -> NDArray[np.int64]:
 
     Integers, so that each becomes a float in the same single rounding as a Python int does.
     """
-    import numpy as np  # noqa: PLC0415  (settings stay light to import)
+    return integers(batch.context_tokens, n, batch.decode_seqs)
 
-    first, growth = batch.context_tokens, batch.decode_seqs
+
+def integers(first: int, n: int, growth: int) -> NDArray[np.int64]:
+    """Return `n` integers from `first`, each `growth` larger than the one before (at least 1)."""
+    import numpy as np  # noqa: PLC0415 - numpy loads slowly, and commands that check a scenario build step times too
+
     return np.arange(first, first + n * growth, growth, dtype=np.int64)

@@ -103,15 +103,14 @@ class RooflineStepTime(StepTime):
         per_token, rate = self.work.kv_bytes_per_token, self.bytes_per_s
         other, compute_s = self._other_bytes(batch), self._compute_s(batch)
         if n > ARRAYS_PAY_ABOVE:
-            import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-            memory = (other + per_token * context_array(batch, n)) / rate
-            longest: list[float] = np.maximum(memory, compute_s).tolist()
+            seconds = (other + per_token * context_array(batch, n)) / rate
+            seconds[seconds < compute_s] = compute_s
+            longest: list[float] = seconds.tolist()
             return longest
         memory_s = [(other + per_token * context) / rate for context in contexts(batch, n)]
         if memory_s[0] >= compute_s:  # contexts only grow, so memory decides to the end
             return memory_s
-        return [max(seconds, compute_s) for seconds in memory_s]
+        return [max(read_s, compute_s) for read_s in memory_s]
 
     def terms(self, batch: Batch) -> StepTerms:
         """Return what one step moves and computes, and how long each takes; `seconds` is the longer."""

@@ -7,13 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING, Any
 
 from simqueue.datafiles.csvtable import read_table
 from simqueue.errors import InputError
-from simqueue.settings import Settings
 from simqueue.steptime.base import Batch, StepTime
 
 if TYPE_CHECKING:
@@ -23,22 +20,6 @@ AXES = ("decode_seqs", "context_tokens", "prefill_tokens")
 _WHAT = ("decodes a step", "tokens of context a decode", "prompt tokens a step")
 Point = tuple[float, float, float]
 Axes = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
-
-
-class TableSettings(Settings):
-    """``step_time: {kind: table, path: steps.csv}``.
-
-    The file has the columns ``decode_seqs``, ``context_tokens`` (mean of a decode), ``prefill_tokens`` and ``ms``, and
-    a row for every combination of the values that stand in each column; without decodes one context is enough. Between
-    the points times are interpolated along straight lines. What prompts have in the cache already is not priced.
-    """
-
-    kind: Literal["table"] = "table"
-    path: str = Field(min_length=1, description="CSV file with the grid.")
-    outside: Literal["refuse", "warn"] = Field(
-        default="refuse",
-        description="A step outside the grid ends the run, or extends the outermost straight line, with a warning.",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +69,10 @@ class TableStepTime(StepTime):
 
     def warnings(self, steps: Mapping[str, NDArray[Any]]) -> list[str]:
         """Return one line for each axis that a run left."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
         decode_seqs, repeat = steps["decode_seqs"], steps["repeat"]
         last_context = steps["context_tokens"] + (repeat - 1) * decode_seqs
-        contexts = np.where(decode_seqs > 0, last_context / np.maximum(decode_seqs, 1), self.axes[1][0])
+        contexts = last_context / decode_seqs.clip(min=1)
+        contexts[decode_seqs == 0] = self.axes[1][0]
         found = []
         for axis, values, what in zip(self.axes, (decode_seqs, contexts, steps["prefill_tokens"]), _WHAT, strict=True):
             outside = (values < axis[0]) | (values > axis[-1])
@@ -121,7 +101,7 @@ class TableStepTime(StepTime):
 
 
 def read_step_table(path: str, base_dir: Path, *, refuses: bool) -> TableStepTime:
-    """Read a grid; see `TableSettings`.
+    """Read a grid; see `simqueue.steptime.settings.TableSettings`.
 
     Raises
     ------

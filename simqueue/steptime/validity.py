@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simqueue.hardware import Gpu, Model
 from simqueue.steptime.base import Batch
+from simqueue.steptime.folding import integers
 from simqueue.steptime.preset import Preset
 
 if TYPE_CHECKING:
@@ -41,12 +42,10 @@ def step_notes(preset: Preset, steps: Columns) -> Iterator[str]:
         ``decode_seqs``, ``context_tokens``, ``prefill_tokens`` and ``repeat``, as in `Recording.steps`: a row is
         `repeat` steps in a row, its context that of the first.
     """
-    import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
     valid = preset.card.valid
     decode_seqs, repeat = steps["decode_seqs"], steps["repeat"]
     last_context = steps["context_tokens"] + (repeat - 1) * decode_seqs
-    means = last_context / np.maximum(decode_seqs, 1)
+    means = last_context / decode_seqs.clip(min=1)
     quantities = (
         ("decodes a step", valid.decode_seqs, decode_seqs),
         ("tokens of context a decode", valid.context_tokens, means),
@@ -67,11 +66,9 @@ def step_notes(preset: Preset, steps: Columns) -> Iterator[str]:
 
 def as_columns(batch: Batch) -> Columns:
     """Return one step as the columns that `step_notes` takes."""
-    import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
     row = (batch.decode_seqs, batch.context_tokens, batch.prefill_tokens, 1)
     names = ("decode_seqs", "context_tokens", "prefill_tokens", "repeat")
-    return {name: np.array([value]) for name, value in zip(names, row, strict=True)}
+    return {name: integers(value, 1, 1) for name, value in zip(names, row, strict=True)}
 
 
 def _percent(share: float) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.calibration import Case, StepCase, predict, price
-from simqueue.steptime import RooflineSettings, RooflineStepTime, load_preset
+from simqueue.steptime import RooflineSettings, load_preset
+from simqueue.steptime.roofline import RooflineStepTime
 from studies.fidelity.parts import part_cases, without_sequences
 from studies.fidelity.served import ServedRow, served_rows
 from studies.fidelity.steps import step_cases

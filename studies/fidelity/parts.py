@@ -58,6 +58,8 @@ def _share(model: Model, tensor_parallel: int) -> Model:
 
 def _llama2_7b() -> Model:
     shape = {"layers": 32, "heads": 32, "kv_heads": 32, "head_dim": 128}
-    return ModelSettings.model_validate(
-        {"name": "llama-2-7b", **shape, "hidden": 4096, "intermediate": 11008, "vocab": 32000}
-    ).to_model()
+    return load_model(
+        ModelSettings.model_validate(
+            {"name": "llama-2-7b", **shape, "hidden": 4096, "intermediate": 11008, "vocab": 32000}
+        )
+    )

@@ -18,7 +18,8 @@ from simqueue.kvcache import KVCache, KVCacheSettings, PagedKVCache, PrefixKVCac
 from simqueue.request import Request
 from simqueue.schedulers.door import Door
 from simqueue.simulation import Recording, RunOptions, Simulation
-from simqueue.steptime import RooflineSettings, build
+from simqueue.steptime import RooflineSettings
+from simqueue.steptime.build import build
 
 Column = NDArray[np.float64]
 

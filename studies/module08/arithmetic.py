@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final, Literal
 
-from simqueue.hardware import Gpu, GpuSettings, Model, ModelSettings
-from simqueue.steptime import Batch, RooflineStepTime
+from simqueue.hardware import Gpu, GpuSettings, Model, ModelSettings, load_gpu, load_model
+from simqueue.steptime import Batch
+from simqueue.steptime.roofline import RooflineStepTime
 
 GIB: Final = 2**30
 MIB: Final = 2**20
@@ -57,11 +58,11 @@ def sweet_spot_tokens(step: RooflineStepTime, decodes: int = 0, context: int = 0
 
 def _model(parameters: float) -> Model:
     shape = {"layers": 32, "heads": 32, "kv_heads": 8, "head_dim": 128, "parameters": parameters}
-    return ModelSettings.model_validate(shape).to_model()
+    return load_model(ModelSettings.model_validate(shape))
 
 
 def _gpu(flops_per_s: float) -> Gpu:
-    return GpuSettings(bandwidth_bytes_per_s=_BANDWIDTH, flops_per_s=flops_per_s).to_gpu()
+    return load_gpu(GpuSettings(bandwidth_bytes_per_s=_BANDWIDTH, flops_per_s=flops_per_s))
 
 
 def _decode(n: int, context: int) -> Batch:

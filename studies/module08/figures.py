@@ -17,7 +17,8 @@ from simqueue.figures.timeline import Stay, draw_stays, stay_legend
 from simqueue.figures.tradeoff import chunk_figure, series_figure
 from simqueue.hardware import load_gpu, load_model
 from simqueue.module08.bench import BENCH_POLICIES, BenchRun, planned
-from simqueue.steptime import Batch, RooflineStepTime
+from simqueue.steptime import Batch
+from simqueue.steptime.roofline import RooflineStepTime
 from studies.module08.engines import BACKLOGS, ENGINES, VLLM, EngineRow
 from studies.module08.sweep import CHUNKS, H100, played, ratio
 

@@ -8,6 +8,7 @@ import pytest
 from simqueue.cli import run_command
 from simqueue.hardware import load_gpu, load_model
 from simqueue.steptime import Batch, RooflineSettings, load_preset
+from simqueue.steptime.build import build
 
 MODEL = ["--model", "llama-3.1-8b", "--gpu", "h100-sxm"]
 
@@ -26,8 +27,11 @@ def decode_rows(prices: object) -> str:
 def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a table of decode steps that the preset vllm-h100-kernels made, in the current folder."""
     monkeypatch.chdir(tmp_path)
-    prices = RooflineSettings(preset="vllm-h100-kernels").build(
-        load_model("llama-3.1-8b", Path()), load_gpu("h100-sxm", Path()), 1
+    prices = build(
+        RooflineSettings(preset="vllm-h100-kernels"),
+        load_model("llama-3.1-8b", Path()),
+        load_gpu("h100-sxm", Path()),
+        1,
     )
     file = tmp_path / "own.csv"
     file.write_text(decode_rows(prices))

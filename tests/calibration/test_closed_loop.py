@@ -13,7 +13,8 @@ from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS
 from simqueue.schedulers.door import Door
 from simqueue.simulation import RunOptions, Simulation
-from simqueue.steptime import LinearSettings, RooflineSettings, StepTime, build
+from simqueue.steptime import LinearSettings, RooflineSettings, StepTime
+from simqueue.steptime.build import build
 
 LENGTHS = np.random.default_rng(3).integers(20, 60, (2, 60)).tolist()
 STEP_TIMES = [

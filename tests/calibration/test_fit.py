@@ -9,7 +9,8 @@ from simqueue.calibration import StepCase, error_row, error_rows, fit, predict
 from simqueue.calibration.card import Provenance, preset_text, rounded, valid_range
 from simqueue.errors import InputError
 from simqueue.hardware import load_gpu, load_model
-from simqueue.steptime import Batch, CalibratedStepTime, Coefficients, load_preset
+from simqueue.steptime import Batch, Coefficients, load_preset
+from simqueue.steptime.calibrated import CalibratedStepTime
 
 HERE = Path()
 GPU = load_gpu("h100-sxm", HERE)

@@ -16,7 +16,8 @@ from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS
 from simqueue.schedulers.door import Door
 from simqueue.simulation import RunOptions, Simulation
-from simqueue.steptime import Batch, CalibratedStepTime, load_preset
+from simqueue.steptime import Batch, load_preset
+from simqueue.steptime.calibrated import CalibratedStepTime
 
 TARGET = Target(load_model("llama-3.1-8b", Path()), load_gpu("h100-sxm", Path()))
 HEADER = "ms,decode_seqs,context_tokens,prefill_seqs,prefill_tokens,past_tokens\n"

@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simqueue.request import Request
-from simqueue.steptime import ConstantStepTime, LinearStepTime, StepTime
+from simqueue.steptime import StepTime
+from simqueue.steptime.constant import ConstantStepTime
+from simqueue.steptime.linear import LinearStepTime
 
 from .three_ways import Case, Pool, assert_three_ways_agree
 

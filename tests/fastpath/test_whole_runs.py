@@ -10,7 +10,7 @@ import pytest
 
 from simqueue.request import Request
 from simqueue.scenario.load import from_mapping
-from simqueue.steptime import LinearStepTime
+from simqueue.steptime.linear import LinearStepTime
 from simqueue.workload.generate import generate
 
 from .three_ways import Case, Pool, assert_three_ways_agree

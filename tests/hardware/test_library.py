@@ -119,8 +119,8 @@ def test_rows_for_tables() -> None:
 def test_gpu_inline() -> None:
     """An inline GPU takes memory in MiB or bytes, whole numbers in scientific notation included, or none."""
     rates = {"bandwidth_bytes_per_s": 3.35e12, "flops_per_s": 350e12}
-    assert GpuSettings(**rates, memory_mib=81559).to_gpu().memory_bytes == 85_520_809_984
-    assert GpuSettings.model_validate({**rates, "memory_bytes": 80e9}).to_gpu().memory_bytes == 80_000_000_000
+    assert load_gpu(GpuSettings(**rates, memory_mib=81559)).memory_bytes == 85_520_809_984
+    assert load_gpu(GpuSettings.model_validate({**rates, "memory_bytes": 80e9})).memory_bytes == 80_000_000_000
     assert load_gpu(GpuSettings(**rates), HERE).memory_bytes is None
     with pytest.raises(ValidationError, match="not both"):
         GpuSettings(**rates, memory_mib=1, memory_bytes=1)

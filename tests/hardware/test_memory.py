@@ -63,7 +63,7 @@ def test_405b_over_several_gpus() -> None:
 
 def test_a_gpu_without_memory_sizes_nothing() -> None:
     """A GPU that states no memory fits anything, and sizing a pool from it is an error that says what to give."""
-    bare = GpuSettings(bandwidth_bytes_per_s=1e12, flops_per_s=1e14).to_gpu()
+    bare = load_gpu(GpuSettings(bandwidth_bytes_per_s=1e12, flops_per_s=1e14))
     check_fits(bare, model("llama-3.1-405b"), 1, 0.9)
     with pytest.raises(InputError, match=r"states no memory.*memory_mib.*kv_cache.blocks"):
         kv_pool_blocks(bare, model("llama-3.1-8b"), 1, 0.9, 16)

@@ -156,8 +156,8 @@ def test_flops_leave_out_the_table_and_count_the_head_a_row() -> None:
 
 def test_tied_embeddings_count_once_and_are_read() -> None:
     """With tied embeddings the table is stored once, read each step as the head, and multiplied a sampled row."""
-    untied = ModelSettings.model_validate(GEOMETRY).to_model()
-    tied = ModelSettings.model_validate({**GEOMETRY, "tied_embeddings": True}).to_model()
+    untied = load_model(ModelSettings.model_validate(GEOMETRY))
+    tied = load_model(ModelSettings.model_validate({**GEOMETRY, "tied_embeddings": True}))
     assert untied.parameters - tied.parameters == 128256 * 4096
     assert tied.read_bytes == tied.weight_bytes == untied.read_bytes
     assert tied.linear_flops_per_token == untied.linear_flops_per_token
@@ -166,15 +166,17 @@ def test_tied_embeddings_count_once_and_are_read() -> None:
 
 def test_head_dim_need_not_be_hidden_over_heads() -> None:
     """Qwen3-32B, whose 64 heads of 128 are wider than its hidden size of 5120, has its published 32.76 B."""
-    model = ModelSettings(
-        layers=64, heads=64, kv_heads=8, head_dim=128, hidden=5120, intermediate=25600, vocab=151936, qk_norm=True
-    ).to_model()
+    model = load_model(
+        ModelSettings(
+            layers=64, heads=64, kv_heads=8, head_dim=128, hidden=5120, intermediate=25600, vocab=151936, qk_norm=True
+        )
+    )
     assert model.parameters / 1e9 == pytest.approx(32.76, abs=0.005)
 
 
 def test_a_bare_parameter_count() -> None:
     """From a parameter count alone, every parameter is stored, read each step, and multiplied for each token."""
-    model = ModelSettings.model_validate({**SHAPE, "parameters": 8e9}).to_model()
+    model = load_model(ModelSettings.model_validate({**SHAPE, "parameters": 8e9}))
     assert model.weight_bytes == model.read_bytes == 16_000_000_000
     assert (model.linear_flops_per_token, model.head_flops_per_row) == (16_000_000_000, 0)
     assert model.kv_bytes_per_token == 131_072
@@ -208,7 +210,7 @@ def test_attention_pairs_are_counted_one_by_one(past: int, new: int) -> None:
 @given(st.integers(0, 5000), st.lists(st.integers(1, 2000), min_size=1, max_size=6))
 def test_chunks_cost_the_attention_of_the_whole(past: int, chunks: list[int]) -> None:
     """Attention FLOPs of a prompt cut into chunks add up to those of the prompt in one piece, exactly."""
-    model = ModelSettings.model_validate(GEOMETRY).to_model()
+    model = load_model(ModelSettings.model_validate(GEOMETRY))
     starts = [past + sum(chunks[:i]) for i in range(len(chunks))]
     pieces = [model.prefill_attention_flops(start, chunk) for start, chunk in zip(starts, chunks, strict=True)]
     assert sum(pieces) == model.prefill_attention_flops(past, sum(chunks))

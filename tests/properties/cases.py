@@ -12,7 +12,9 @@ from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS
 from simqueue.schedulers.door import Door
 from simqueue.simulation import Recording, RunOptions, Simulation
-from simqueue.steptime import ConstantStepTime, LinearStepTime, StepTime
+from simqueue.steptime import StepTime
+from simqueue.steptime.constant import ConstantStepTime
+from simqueue.steptime.linear import LinearStepTime
 
 TICK_S = 2**-7
 """Grid of arrivals and of constant steps: sums on it are exact, so ties are real ties."""

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simqueue.simulation import Recording
-from simqueue.steptime import Batch, ConstantStepTime, StepTime
+from simqueue.steptime import Batch, StepTime
+from simqueue.steptime.constant import ConstantStepTime
 
 from .cases import CONSTANT, EXACT_LINEAR, ROUGH_LINEAR, TICK_S, Case, cases, iteration_keys, llamacpp_keys, static_keys
 

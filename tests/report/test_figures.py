@@ -18,7 +18,8 @@ from simqueue.figures.roofline import roofline_figure
 from simqueue.figures.timeline import Stay, batch_timeline, draw_stays
 from simqueue.figures.tradeoff import chunk_figure, rate_figure, series_figure
 from simqueue.results.result import Result
-from simqueue.steptime import Batch, RooflineStepTime
+from simqueue.steptime import Batch
+from simqueue.steptime.roofline import RooflineStepTime
 
 ONE_SECOND = {"kind": "constant", "seconds": 1.0}
 LINEAR = {"kind": "linear", "overhead_s": 0.01, "per_prefill_token_s": 0.001, "per_decode_s": 0.001}
@@ -148,11 +149,11 @@ def test_names_of_requests_are_shown_as_they_are() -> None:
 
 def test_operating_points_lie_on_the_roofline() -> None:
     """Each point reaches what its work a byte allows: the bandwidth's line, or the peak."""
-    from simqueue.hardware import GpuSettings, ModelSettings
+    from simqueue.hardware import GpuSettings, ModelSettings, load_gpu, load_model
 
     shape = {"layers": 32, "heads": 32, "kv_heads": 8, "head_dim": 128, "parameters": 8e9}
-    gpu = GpuSettings(bandwidth_bytes_per_s=1e12, flops_per_s=100e12).to_gpu()
-    step = RooflineStepTime.of(ModelSettings.model_validate(shape).to_model(), gpu, bandwidth_share=1.0, mfu=1.0)
+    gpu = load_gpu(GpuSettings(bandwidth_bytes_per_s=1e12, flops_per_s=100e12))
+    step = RooflineStepTime.of(load_model(ModelSettings.model_validate(shape)), gpu, bandwidth_share=1.0, mfu=1.0)
     batches = {"decode": Batch(1, 1, 100, (), 1), "prefill": Batch(prefill=((0, 4096),), sampled_rows=1)}
     figure = roofline_figure(step, batches, "toy")
     points = [line for line in figure.axes[0].lines if line.get_marker() not in ("None", None, "")]

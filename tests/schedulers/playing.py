@@ -12,7 +12,8 @@ from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.schedulers.door import Door
 from simqueue.simulation import Recording, RunOptions, Simulation
-from simqueue.steptime import ConstantStepTime, StepTime
+from simqueue.steptime import StepTime
+from simqueue.steptime.constant import ConstantStepTime
 
 NAMES = "abcdefgh"
 ONE_SECOND = ConstantStepTime(1.0)

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from simqueue.request import Job
 from simqueue.schedulers.keys import StaticSettings
-from simqueue.steptime import LinearStepTime
+from simqueue.steptime.linear import LinearStepTime
 
 from .playing import make_policy, play, requests_of, rows, seen
 

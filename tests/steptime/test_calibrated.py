@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from simqueue.errors import InputError
 from simqueue.hardware import GpuSettings, Model, ModelSettings, load_gpu, load_model
-from simqueue.steptime import Batch, CalibratedStepTime, Coefficients, RooflineSettings, RooflineStepTime, preset_names
+from simqueue.steptime import Batch, Coefficients, RooflineSettings, preset_names
+from simqueue.steptime.build import build
+from simqueue.steptime.calibrated import CalibratedStepTime
 from simqueue.steptime.preset import load_preset
+from simqueue.steptime.roofline import RooflineStepTime
 
 HERE = Path()
 H100 = load_gpu("h100-sxm", HERE)
@@ -134,10 +137,10 @@ def test_windows_cut_what_is_read() -> None:
 
 def test_tensor_parallel_needs_a_link_and_a_width() -> None:
     """Several GPUs without a link, or a model without a width, are refused with what to give."""
-    bare = GpuSettings(name="bare", bandwidth_bytes_per_s=3e12, flops_per_s=1e15).to_gpu()
+    bare = load_gpu(GpuSettings(name="bare", bandwidth_bytes_per_s=3e12, flops_per_s=1e15))
     with pytest.raises(InputError, match="bare states no link_bytes_per_s, which tensor_parallel 2 needs"):
         CalibratedStepTime.of(LLAMA_70B, bare, 2, VALUES)
-    total = ModelSettings(parameters=8_000_000_000, layers=32, heads=32, kv_heads=8, head_dim=128).to_model()
+    total = load_model(ModelSettings(parameters=8_000_000_000, layers=32, heads=32, kv_heads=8, head_dim=128))
     with pytest.raises(InputError, match="states no hidden width"):
         CalibratedStepTime.of(total, H100, 2, VALUES)
     assert CalibratedStepTime.of(total, bare, 1, VALUES).seconds(decode(1, 1)) > 0
@@ -194,7 +197,7 @@ def test_eight_gpus_are_not_eight_times_as_fast(preset: str) -> None:
 def test_a_given_share_replaces_the_presets() -> None:
     """bandwidth_share and mfu that are given take the place of a calibrated preset's; the other values stay."""
     settings_ = RooflineSettings(preset="vllm-h100-kernels", bandwidth_share=0.42)
-    made, preset = settings_.build(LLAMA_70B, H100, 4), load_preset("vllm-h100-kernels")
+    made, preset = build(settings_, LLAMA_70B, H100, 4), load_preset("vllm-h100-kernels")
     expected = preset.coefficients.model_copy(update={"bandwidth_share": 0.42})
     assert isinstance(made, CalibratedStepTime)
     assert made.rates == step_time(expected).rates

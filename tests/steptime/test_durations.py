@@ -8,20 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simqueue.hardware import ModelSettings, load_gpu, load_model
-from simqueue.steptime import (
-    Batch,
-    ConstantSettings,
-    LinearSettings,
-    RooflineSettings,
-    RooflineStepTime,
-    StepTime,
-    build,
-)
+from simqueue.steptime import Batch, ConstantSettings, LinearSettings, RooflineSettings, StepTime
+from simqueue.steptime.build import build
+from simqueue.steptime.roofline import RooflineStepTime
 from simqueue.steptime.work import Work
 
 H100 = load_gpu("h100-sxm", Path())
 # Weights and KV that are no whole numbers of bytes a GPU: every operation rounds.
-ODD = ModelSettings(parameters=7_000_000_001, layers=31, heads=21, kv_heads=7, head_dim=96).to_model()
+ODD = load_model(ModelSettings(parameters=7_000_000_001, layers=31, heads=21, kv_heads=7, head_dim=96))
 MODELS: list[StepTime] = [
     build(ConstantSettings(seconds=0.01)),
     build(LinearSettings(overhead_s=2e-4, per_prefill_token_s=2e-5, decode_base_s=4e-4, per_decode_s=3e-5)),

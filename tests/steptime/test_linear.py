@@ -2,7 +2,8 @@
 
 import pytest
 
-from simqueue.steptime import Batch, LinearSettings, StepTime, build
+from simqueue.steptime import Batch, LinearSettings, StepTime
+from simqueue.steptime.build import build
 
 
 @pytest.fixture

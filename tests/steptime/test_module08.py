@@ -4,16 +4,18 @@ from math import ceil
 
 import pytest
 
-from simqueue.hardware import GpuSettings, ModelSettings
-from simqueue.steptime import Batch, RooflineSettings, RooflineStepTime, build
+from simqueue.hardware import GpuSettings, ModelSettings, load_gpu, load_model
+from simqueue.steptime import Batch, RooflineSettings
+from simqueue.steptime.build import build
+from simqueue.steptime.roofline import RooflineStepTime
 
 GIB, MIB = 2**30, 2**20
 SHAPE = {"layers": 32, "heads": 32, "kv_heads": 8, "head_dim": 128}
-MODEL_8B = ModelSettings.model_validate({**SHAPE, "parameters": 8e9}).to_model()
-MODEL_7B = ModelSettings.model_validate({**SHAPE, "parameters": 7e9}).to_model()
+MODEL_8B = load_model(ModelSettings.model_validate({**SHAPE, "parameters": 8e9}))
+MODEL_7B = load_model(ModelSettings.model_validate({**SHAPE, "parameters": 7e9}))
 # The module's FLOP/s are effective ones, so the whole of them is reached.
-GPU_A = GpuSettings(bandwidth_bytes_per_s=3.35e12, flops_per_s=350e12).to_gpu()
-GPU_B = GpuSettings(bandwidth_bytes_per_s=3.35e12, flops_per_s=400e12).to_gpu()
+GPU_A = load_gpu(GpuSettings(bandwidth_bytes_per_s=3.35e12, flops_per_s=350e12))
+GPU_B = load_gpu(GpuSettings(bandwidth_bytes_per_s=3.35e12, flops_per_s=400e12))
 
 
 @pytest.fixture
@@ -133,7 +135,7 @@ def test_b2_weights(b: RooflineStepTime) -> None:
 
 def test_b3_ridge() -> None:
     """B3: the ridge of 989 TFLOPS over 3.35 TB/s is 295 FLOP/B; at 40 to 50 % of the peak it is 120 to 150."""
-    h100 = GpuSettings(bandwidth_bytes_per_s=3.35e12, flops_per_s=989e12).to_gpu()
+    h100 = load_gpu(GpuSettings(bandwidth_bytes_per_s=3.35e12, flops_per_s=989e12))
     assert agrees(295, h100.ridge_flops_per_byte, 0)
     assert agrees(120, 0.4 * h100.ridge_flops_per_byte, -1)
     assert agrees(150, 0.5 * h100.ridge_flops_per_byte, -1)

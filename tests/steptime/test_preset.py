@@ -11,16 +11,17 @@ from simqueue.errors import InputError
 from simqueue.hardware import load_gpu, load_model
 from simqueue.steptime import (
     Batch,
-    CalibratedStepTime,
     ConstantSettings,
     RooflineSettings,
-    RooflineStepTime,
     TableSettings,
     load_preset,
-    placed,
     preset_names,
+    with_paths_from,
 )
+from simqueue.steptime.build import build
+from simqueue.steptime.calibrated import CalibratedStepTime
 from simqueue.steptime.preset import preset_rows
+from simqueue.steptime.roofline import RooflineStepTime
 from simqueue.steptime.validity import as_columns
 
 HERE = Path()
@@ -48,7 +49,7 @@ def fitted(
     """Return the step time of the test's preset file."""
     (folder / "own.yaml").write_text(TEXT)
     settings = RooflineSettings(preset="own.yaml")
-    built = settings.build(load_model(model, HERE), load_gpu(gpu, HERE), tensor_parallel, folder)
+    built = build(settings, load_model(model, HERE), load_gpu(gpu, HERE), tensor_parallel, folder)
     assert isinstance(built, CalibratedStepTime)
     return built
 
@@ -86,13 +87,13 @@ def test_a_file_is_found_from_a_folder(tmp_path: Path) -> None:
 def test_paths_can_be_placed(tmp_path: Path) -> None:
     """Paths of presets and tables start at the folder that is given; names and other kinds stay as they are."""
     fitted(tmp_path)
-    settings = placed(RooflineSettings(preset="own.yaml", mfu=0.5), tmp_path)
+    settings = with_paths_from(RooflineSettings(preset="own.yaml", mfu=0.5), tmp_path)
     assert isinstance(settings, RooflineSettings)
     assert settings.resolved().bandwidth_share == 0.8
     assert settings.mfu == 0.5
-    assert placed(TableSettings(path="steps.csv"), tmp_path) == TableSettings(path=str(tmp_path / "steps.csv"))
+    assert with_paths_from(TableSettings(path="steps.csv"), tmp_path) == TableSettings(path=str(tmp_path / "steps.csv"))
     for same in (RooflineSettings(preset="vllm-h100"), ConstantSettings(seconds=0.01)):
-        assert placed(same, tmp_path) == same
+        assert with_paths_from(same, tmp_path) == same
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_names_are_checked_and_ideal_stays_ideal() -> None:
     with pytest.raises(ValidationError, match="did you mean 'vllm-h100'"):
         RooflineSettings(preset="vllm-h10")
     model, gpu = load_model("llama-3.1-8b", HERE), load_gpu("h100-sxm", HERE)
-    assert RooflineSettings().build(model, gpu, 1) == RooflineStepTime.of(model, gpu, bandwidth_share=1.0, mfu=0.7)
+    assert build(RooflineSettings(), model, gpu, 1) == RooflineStepTime.of(model, gpu, bandwidth_share=1.0, mfu=0.7)
 
 
 def test_a_run_inside_the_range_is_told_nothing(tmp_path: Path) -> None:

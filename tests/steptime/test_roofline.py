@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from simqueue.hardware import load_gpu, load_model
-from simqueue.steptime import Batch, RooflineSettings, RooflineStepTime, build
+from simqueue.steptime import Batch, RooflineSettings
+from simqueue.steptime.build import build
+from simqueue.steptime.roofline import RooflineStepTime
 
 H100 = load_gpu("h100-sxm", Path())
 

@@ -8,17 +8,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from simqueue.errors import InputError
 from simqueue.hardware import load_gpu, load_model
-from simqueue.steptime import (
-    Batch,
-    ConstantStepTime,
-    LinearStepTime,
-    RooflineSettings,
-    RooflineStepTime,
-    StepTimeSettings,
-    build,
-    preset_names,
-    preset_rows,
-)
+from simqueue.steptime import Batch, RooflineSettings, StepTimeSettings, preset_names, preset_rows
+from simqueue.steptime.build import build
+from simqueue.steptime.constant import ConstantStepTime
+from simqueue.steptime.linear import LinearStepTime
+from simqueue.steptime.roofline import RooflineStepTime
 
 H100 = load_gpu("h100-sxm", Path())
 LLAMA_8B = load_model("llama-3.1-8b", Path())

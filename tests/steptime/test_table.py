@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simqueue.errors import InputError
-from simqueue.steptime import Batch, TableSettings, TableStepTime, build
+from simqueue.steptime import Batch, TableSettings
+from simqueue.steptime.build import build
+from simqueue.steptime.table import TableStepTime
 
 HEADER = "decode_seqs,context_tokens,prefill_tokens,ms\n"
 

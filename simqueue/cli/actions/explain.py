@@ -15,6 +15,7 @@ from simqueue.errors import InputError
 from simqueue.hardware import Gpu, Model, kv_pool_blocks, load_gpu, load_model
 from simqueue.hardware.precision import known_format
 from simqueue.steptime import Batch, RooflineSettings, Term
+from simqueue.steptime.build import build_roofline
 from simqueue.steptime.validity import as_columns
 
 
@@ -33,7 +34,7 @@ def explain(
     settings = validated(RooflineSettings, {"preset": preset}, "--preset")
     chosen = load_model(model, Path()).with_precision(weights=known_format(weights))
     accelerator = load_gpu(gpu, Path())
-    step_time = settings.build(chosen, accelerator, tensor_parallel)
+    step_time = build_roofline(settings, chosen, accelerator, tensor_parallel)
     batch = _batch(decode, context, prefill or [])
     seconds, terms = step_time.seconds(batch), step_time.explain(batch)
     warnings = [*_memory_warnings(accelerator, chosen, tensor_parallel, batch), *step_time.warnings(as_columns(batch))]

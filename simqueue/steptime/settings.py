@@ -1,0 +1,127 @@
+"""The `step_time` key of a scenario: constant, linear, roofline or a measured table.
+
+This module only says what can be written down; `simqueue.steptime.build` makes models of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from simqueue.settings import Settings
+from simqueue.steptime.preset import PRESETS, Preset, is_file, load_preset
+
+
+class ConstantSettings(Settings):
+    """``step_time: {kind: constant, seconds: 0.01}``."""
+
+    kind: Literal["constant"] = "constant"
+    seconds: float = Field(gt=0, le=1e6, description="How long each step takes.", json_schema_extra={"unit": "s"})
+
+
+def _seconds(description: str) -> Any:
+    return Field(default=0.0, ge=0, le=1e6, description=description, json_schema_extra={"unit": "s"})
+
+
+class LinearSettings(Settings):
+    """``step_time: {kind: linear, ...}``.
+
+    A step takes ``overhead_s + per_prefill_token_s * prefill_tokens`` and, if anything decodes,
+    ``+ decode_base_s + per_decode_s * decode_seqs + per_context_token_s * context_tokens``.
+    Every step that runs something must take time, so either `overhead_s` is positive, or both
+    `per_prefill_token_s` and one of `decode_base_s` and `per_decode_s` are.
+    """
+
+    kind: Literal["linear"] = "linear"
+    overhead_s: float = _seconds("Fixed part of every step.")
+    per_prefill_token_s: float = _seconds("Per prompt token computed in the step, padding included.")
+    decode_base_s: float = _seconds("Added once to a step in which anything decodes.")
+    per_decode_s: float = _seconds("Per request that decodes in the step.")
+    per_context_token_s: float = _seconds("Per token that the step's decodes attend to, summed over them.")
+
+    @model_validator(mode="after")
+    def _every_step_takes_time(self) -> Self:
+        decode_takes_time = self.decode_base_s > 0 or self.per_decode_s > 0
+        if not (self.overhead_s > 0 or (self.per_prefill_token_s > 0 and decode_takes_time)):
+            raise PydanticCustomError(
+                "zero_step",
+                "a step could take no time: make overhead_s positive, or both per_prefill_token_s and one of "
+                "decode_base_s and per_decode_s",
+            )
+        return self
+
+
+class RooflineSettings(Settings):
+    """``step_time: {kind: roofline, preset: ideal}``; a share that is given replaces the preset's."""
+
+    kind: Literal["roofline"] = "roofline"
+    preset: str = Field(
+        default="ideal",
+        description="A name from `simqueue list presets`, or a YAML file that `simqueue calibrate` wrote.",
+    )
+    bandwidth_share: float | None = Field(
+        default=None, ge=0.001, le=1, description="Share of peak bandwidth reached. Default: the preset's."
+    )
+    mfu: float | None = Field(
+        default=None,
+        ge=0.001,
+        le=1,
+        description="Model FLOPs utilisation: share of the dense peak reached. Default: the preset's.",
+    )
+
+    @field_validator("preset")
+    @classmethod
+    def _known(cls, preset: str) -> str:
+        if not is_file(preset) and preset not in PRESETS.names():
+            raise PydanticCustomError("unknown_preset", "{line}", {"line": PRESETS.unknown(preset).text})
+        return preset
+
+    def shares(self, base_dir: Path = Path()) -> tuple[float, float]:
+        """Return the shares of peak bandwidth and of peak FLOP/s: those given, else the preset's."""
+        return self._shares_with(load_preset(self.preset, base_dir))
+
+    def _shares_with(self, preset: Preset) -> tuple[float, float]:
+        values = preset.coefficients
+        return (
+            values.bandwidth_share if self.bandwidth_share is None else self.bandwidth_share,
+            values.mfu if self.mfu is None else self.mfu,
+        )
+
+    def resolved(self, base_dir: Path = Path()) -> RooflineSettings:
+        """Return the same settings with every share filled in."""
+        bandwidth_share, mfu = self.shares(base_dir)
+        return RooflineSettings(preset=self.preset, bandwidth_share=bandwidth_share, mfu=mfu)
+
+
+class TableSettings(Settings):
+    """``step_time: {kind: table, path: steps.csv}``.
+
+    The file has the columns ``decode_seqs``, ``context_tokens`` (mean of a decode), ``prefill_tokens`` and ``ms``, and
+    a row for every combination of the values that stand in each column; without decodes one context is enough. Between
+    the points times are interpolated along straight lines. What prompts have in the cache already is not priced.
+    """
+
+    kind: Literal["table"] = "table"
+    path: str = Field(min_length=1, description="CSV file with the grid.")
+    outside: Literal["refuse", "warn"] = Field(
+        default="refuse",
+        description="A step outside the grid ends the run, or extends the outermost straight line, with a warning.",
+    )
+
+
+StepTimeKinds = ConstantSettings | LinearSettings | RooflineSettings | TableSettings
+
+StepTimeSettings = Annotated[StepTimeKinds, Field(discriminator="kind")]
+"""The `step_time` key; `kind` selects the class."""
+
+
+def with_paths_from(settings: StepTimeKinds, base_dir: Path) -> StepTimeKinds:
+    """Return the same settings with a relative path of a preset or table joined to `base_dir`."""
+    if isinstance(settings, TableSettings):
+        return settings.model_copy(update={"path": str(base_dir / settings.path)})
+    if isinstance(settings, RooflineSettings) and is_file(settings.preset):
+        return settings.model_copy(update={"preset": str(base_dir / settings.preset)})
+    return settings
