@@ -1,4 +1,4 @@
-"""What the studies' commands share: they print the files they wrote, and an error is one line."""
+"""What the commands of the studies share: they print the files they wrote, and an error is one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from simqueue.errors import InputError, RunError, SimqueueError, exit_code
 
 
 def run(command: Callable[[], Iterable[Path]]) -> int:
-    """Run a command, print the files it wrote, and return its exit code: 0 done, 1 the run failed, 2 bad input."""
+    """Parse, run, print the files written, and return the exit code: 0 done, 1 the run failed, 2 bad input.
+
+    `command` parses its arguments itself, so that a closed pipe is no traceback for ``--help`` either.
+    """
     return exit_code(lambda: _outcome(command))
 
 
@@ -30,9 +33,11 @@ def _outcome(command: Callable[[], Iterable[Path]]) -> int:
     try:
         for path in command():
             print(f"written: {path}")
+    except SystemExit as parsed:  # argparse has printed its help or an error
+        return int(parsed.code or 0)
+    except BrokenPipeError:
+        raise
     except (SimqueueError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            raise
         print(f"error: {error}", file=sys.stderr)
         return 1 if isinstance(error, RunError) else 2
     return 0

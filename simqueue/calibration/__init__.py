@@ -1,7 +1,7 @@
 """Fitting step times to measurements: of single steps, or of served runs."""
 
 from simqueue.calibration.case import Case, ServedCase, StepCase
-from simqueue.calibration.errors import ErrorRow, error_row, error_rows
+from simqueue.calibration.errors import ErrorRow, error_row, error_rows, percent_errors
 from simqueue.calibration.fit import BOUNDS, START, Fit, fit, predict, price
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "error_row",
     "error_rows",
     "fit",
+    "percent_errors",
     "predict",
     "price",
 ]

@@ -31,10 +31,15 @@ class ErrorRow:
     worst: float
 
 
+def percent_errors(cases: Sequence[Case], predicted_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the errors of predicted times, in percent of the measured ones; shape (cases,)."""
+    percent: NDArray[np.float64] = 100 * (predicted_s / np.array([case.measured_s for case in cases]) - 1)
+    return percent
+
+
 def error_rows(cases: Sequence[Case], predicted_s: NDArray[np.float64], key: Callable[[Case], str]) -> list[ErrorRow]:
     """Return the errors of each group that `key` forms, in order of first appearance."""
-    measured = np.array([case.measured_s for case in cases])
-    percent = 100 * (predicted_s / measured - 1)
+    percent = percent_errors(cases, predicted_s)
     groups = np.array([key(case) for case in cases])
     return [error_row(group, percent[groups == group]) for group in dict.fromkeys(groups.tolist())]
 

@@ -1,1 +1,1 @@
-"""How far step times and whole runs are from measurements: the data, the fits, the report."""
+"""Errors of step times and whole runs against measurements: the data, the fits, the report."""

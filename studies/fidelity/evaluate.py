@@ -1,4 +1,4 @@
-"""Every comparison of the fidelity report: measured, ideal, calibrated."""
+"""The comparisons of the fidelity report: measured times with the ideal roofline and with a preset."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simqueue.calibration import Case, StepCase, predict, price
+from simqueue.calibration import Case, StepCase, percent_errors, predict, price
 from simqueue.steptime import RooflineSettings, load_preset
 from simqueue.steptime.roofline import RooflineStepTime
 from studies.fidelity.parts import part_cases, without_sequences
@@ -31,7 +31,7 @@ STEP_PRESETS: Final = (
     ("splitwise", "h100-sxm", "vllm-2023-h100"),
     ("splitwise", "a100-80gb", "vllm-2023-a100"),
 )
-"""Source, GPU, and the preset that is put to it."""
+"""Source, GPU, and the preset compared with it."""
 
 SERVED_PRESETS: Final = (
     ("vllm", "llama-3.1-70b", "fp8", "h100-sxm", "vllm-h100"),
@@ -40,7 +40,7 @@ SERVED_PRESETS: Final = (
     ("trtllm", "llama-3.1-8b", "bf16", "h100-sxm", "trtllm-h100"),
     ("sglang", "qwen3-32b", "bf16", "h100-sxm", "sglang-h100"),
 )
-"""Engine, model, precision, GPU, and the preset that is put to it."""
+"""Engine, model, precision, GPU, and the preset compared with it."""
 
 BEYOND_PRESETS: Final = (
     ("trtllm", "qwen3-32b", "fp8", "h100-sxm", "trtllm-h100"),
@@ -49,14 +49,14 @@ BEYOND_PRESETS: Final = (
     ("vllm", "llama-3.1-8b", "fp8", "h200-sxm", "vllm-h200"),
     ("vllm", "qwen3-32b", "fp8", "h100-sxm", "vllm-h100"),
 )
-"""As `SERVED_PRESETS`, for the dense models' rows that no preset is fitted to, with the nearest preset."""
+"""As `SERVED_PRESETS`: rows of dense models that no preset is fitted to, and the nearest preset."""
 
 PART_PRESETS: Final = (("h100-sxm", "vllm-h100-kernels"), ("a100-80gb", "vllm-a100-kernels"))
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One set of measurements under the ideal roofline and under a preset; errors in percent of the measured time."""
+    """Errors of the ideal roofline and of a preset for one set of measurements, in percent of the measured time."""
 
     source: str
     gpu: str
@@ -68,7 +68,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class ComparedServed:
-    """Served means: TPOT as `Compared`, TTFT under the preset beside it."""
+    """Mean TPOT of served runs as `Compared`, and the errors of mean TTFT with the same preset."""
 
     rows: Sequence[ServedRow]
     tpot: Compared
@@ -76,7 +76,7 @@ class ComparedServed:
 
 
 def compare_steps(folder: Path) -> list[Compared]:
-    """Compare whole steps, source by source."""
+    """Compare the times of whole steps, by source and GPU."""
     every = step_cases(folder)
     compared = []
     for source, gpu, preset in STEP_PRESETS:
@@ -86,37 +86,37 @@ def compare_steps(folder: Path) -> list[Compared]:
 
 
 def compare_parts(folder: Path) -> list[Compared]:
-    """Compare parts of steps with the linear terms of the kernel presets."""
+    """Compare the times of parts of steps with the linear terms of the kernel presets."""
     every = part_cases(folder)
     compared = []
     for gpu, preset in PART_PRESETS:
         cases = [case for case in every if case.gpu.name == gpu]
         values = without_sequences(load_preset(preset).coefficients)
-        calibrated = _percent(cases, predict(cases, values))
-        compared.append(Compared("vidur", gpu, preset, cases, _percent(cases, _ideal_s(cases)), calibrated))
+        calibrated = percent_errors(cases, predict(cases, values))
+        compared.append(Compared("vidur", gpu, preset, cases, percent_errors(cases, _ideal_s(cases)), calibrated))
     return compared
 
 
 def compare_served(folder: Path, presets: Sequence[ServedPreset] = SERVED_PRESETS) -> list[ComparedServed]:
-    """Compare means of closed-loop runs."""
+    """Compare the mean TPOT and TTFT of closed-loop runs."""
     compared = []
     for engine, model, precision, gpu, preset in presets:
         rows = served_rows(folder, engine, model, precision, gpu)
         tpot = _compared(f"{engine}, {model} {precision}", gpu, preset, [row.tpot for row in rows])
         ttft_cases = [row.ttft for row in rows]
-        ttft = _percent(ttft_cases, predict(ttft_cases, load_preset(preset).coefficients))
+        ttft = percent_errors(ttft_cases, predict(ttft_cases, load_preset(preset).coefficients))
         compared.append(ComparedServed(rows, tpot, ttft))
     return compared
 
 
 def phase_of(case: Case) -> str:
-    """Return what kind of step a case is."""
+    """Return the phase of a case: decode, prefill or mixed; ``served`` if it is a served run."""
     return case.phase if isinstance(case, StepCase) else "served"
 
 
 def _compared(source: str, gpu: str, preset: str, cases: Sequence[Case]) -> Compared:
-    calibrated = _percent(cases, predict(cases, load_preset(preset).coefficients))
-    return Compared(source, gpu, preset, cases, _percent(cases, _ideal_s(cases)), calibrated)
+    calibrated = percent_errors(cases, predict(cases, load_preset(preset).coefficients))
+    return Compared(source, gpu, preset, cases, percent_errors(cases, _ideal_s(cases)), calibrated)
 
 
 def _ideal_s(cases: Sequence[Case]) -> NDArray[np.float64]:
@@ -124,8 +124,3 @@ def _ideal_s(cases: Sequence[Case]) -> NDArray[np.float64]:
     return price(
         cases, lambda model, gpu, tp: RooflineStepTime.of(model, gpu, tp, bandwidth_share=bandwidth_share, mfu=mfu)
     )
-
-
-def _percent(cases: Sequence[Case], predicted_s: NDArray[np.float64]) -> Percent:
-    percent: Percent = 100 * (predicted_s / np.array([case.measured_s for case in cases]) - 1)
-    return percent

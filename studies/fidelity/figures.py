@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
+from simqueue.figures.canvas import new_figure
 from simqueue.figures.style import figure_style, line_styles
 from studies.fidelity.evaluate import Compared, ComparedServed
 from studies.fidelity.replay import METRICS, Replay
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 METRIC_TITLES: Final = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "e2el_ms": "E2EL"}
 MEASURED, SIMULATED = 0, 1
@@ -33,7 +34,7 @@ def draw_all(
 
 
 def _steps(compared: Sequence[Compared], file: Path) -> Path:
-    """Draw predicted over measured against measured, one panel a source and GPU."""
+    """Draw the ratio of predicted to measured time over the measured time, one panel per source and GPU."""
     panels = [one for one in compared if len(one.cases) > 10]
     figure, axes = _grid(len(panels), columns=3)
     styles = line_styles(2)
@@ -52,7 +53,7 @@ def _steps(compared: Sequence[Compared], file: Path) -> Path:
 
 
 def _served(compared: Sequence[ComparedServed], file: Path) -> Path:
-    """Draw predicted against measured TPOT, one panel an engine and model."""
+    """Draw predicted over measured TPOT, one panel per engine and model."""
     figure, axes = _grid(len(compared), columns=3)
     styles = line_styles(2)
     for axis, one in zip(axes, compared, strict=False):
@@ -125,32 +126,28 @@ def _pairs(measured: Mapping[str, Any], simulated: Mapping[str, Any], metric: st
     return [(measured[metric], styles[MEASURED], "measured"), (simulated[metric], styles[SIMULATED], "replayed")]
 
 
-def _grid(panels: int, columns: int) -> tuple[Any, list[Axes]]:
-    from matplotlib.figure import Figure  # noqa: PLC0415 - heavy; only drawing needs it
-
+def _grid(panels: int, columns: int) -> tuple[Figure, list[Axes]]:
     rows = -(-panels // columns)
-    figure = Figure(figsize=(3.9 * columns, 3.3 * rows), layout="constrained")
+    figure = new_figure(3.9 * columns, 3.3 * rows)
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for unused in axes[panels:]:
         unused.set_axis_off()
     return figure, axes
 
 
-def _legend(figure: Any, axis: Axes, markerscale: float = 1.0) -> None:
-    """Put one legend for all panels below them, where it covers nothing."""
+def _legend(figure: Figure, axis: Axes, markerscale: float = 1.0) -> None:
+    """Add one legend for all panels below them."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), markerscale=markerscale)
 
 
 def _plain_ticks(axis: Axes) -> None:
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter  # noqa: PLC0415 - heavy, as above
-
     for one in (axis.xaxis, axis.yaxis):
         one.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         one.set_major_formatter(ScalarFormatter())
         one.set_minor_formatter(NullFormatter())
 
 
-def _saved(figure: Any, file: Path) -> Path:
+def _saved(figure: Figure, file: Path) -> Path:
     figure.savefig(file, metadata={"Software": None})
     return file

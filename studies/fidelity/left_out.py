@@ -1,4 +1,4 @@
-"""Rows of the measurements that no preset is fitted to, counted with the reason."""
+"""Counts of the measured rows that no preset is fitted to, by reason."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ from typing import Final
 
 from simqueue.datafiles.csvtable import Row, read_table
 from studies.fidelity.evaluate import SERVED_PRESETS
-from studies.fidelity.served import GPUS, MODELS, selected
+from studies.fidelity.served import GPUS, MODELS, SERVED_FILE, selected
 from studies.fidelity.steps import STEPS_FILE, reason_not_a_case
 
-SERVED_FILE: Final = "served_ttft_tpot_hopper.csv"
-
-_SPLIT: Final = "prefill and decode on servers of their own (mode `disagg`); one replica is simulated here"
+_SPLIT: Final = "prefill and decode on separate servers (mode `disagg`); one replica is simulated here"
 _EXPERTS: Final = (
-    "mixtures of experts: no source measured steps of theirs, so which experts' weights a step reads, and how long "
-    "their exchange takes, has not been calibrated"
+    "mixtures of experts: no source measured their steps, so it is not calibrated which experts' weights a step reads "
+    "and how long their communication takes"
 )
-_UNFITTED: Final = "{engine}, {model} {precision} on {gpu}: not fitted; put to the nearest preset below"
+_UNFITTED: Final = "{engine}, {model} {precision} on {gpu}: not fitted; compared with the nearest preset below"
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Rows of one table that share a reason.
+    """Unused rows of one table, for one reason.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Measured parts of steps: all of the layers but attention. They fit nothing; they check the linear terms."""
+"""Measured parts of steps: the layers without attention. No preset is fitted to them; they test the linear terms."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ LIBRARY: Final = {"llama3-8b": "llama-3.1-8b", "llama3-70b": "llama-3.1-70b", "l
 
 
 def part_cases(folder: Path) -> list[StepCase]:
-    """Return vidur's rows: norms, projections, rope, MLP and additions of all layers, on one of the GPUs of a TP group.
+    """Return vidur's rows: norms, projections, rope, MLP and additions of all layers, on one GPU of a TP group.
 
-    Each is priced as one GPU's share of the layers: no head, no attention, no all-reduce.
+    Each case is one GPU's share of the layers, without head, attention and all-reduce.
     """
     gpus = {name: load_gpu(name, Path()) for name in GPUS.values()}
     models = {name: load_model(library, Path()) for name, library in LIBRARY.items()} | {"llama2-7b": _llama2_7b()}
@@ -47,7 +47,7 @@ def part_cases(folder: Path) -> list[StepCase]:
 
 
 def without_sequences(values: Coefficients) -> Coefficients:
-    """Return the values without what sampling costs, which these parts do not hold."""
+    """Return the values without the time of sampling, which is not in these rows."""
     return values.model_copy(update={"seq_us": 0.0, "step_ms": 0.0})
 
 

@@ -1,4 +1,4 @@
-"""Fits the presets of the package anew and writes their files."""
+"""Fits the presets of the package and makes the text of their files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simqueue.calibration import Case, ErrorRow, Fit, error_row, error_rows, fit, predict
+from simqueue.calibration import Case, ErrorRow, Fit, error_row, error_rows, fit, percent_errors, predict
 from simqueue.calibration.card import Provenance, preset_text, rounded, valid_range
 from simqueue.steptime import Coefficients
 from studies.fidelity.recipes import RECIPES, Recipe
@@ -19,8 +19,22 @@ FOLDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Cooked:
-    """A recipe carried out: its measurements, its fit, the errors of the values as written, on and off the data."""
+class FittedPreset:
+    """A fitted preset.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    cases : sequence of Case
+        The measurements.
+    fit : Fit
+    coefficients : Coefficients
+        The fitted values, rounded as in the file.
+    errors : sequence of ErrorRow
+        Of the rounded values: on the data, and held out.
+    text : str
+        The preset's file.
+    """
 
     recipe: Recipe
     cases: Sequence[Case]
@@ -30,16 +44,16 @@ class Cooked:
     text: str
 
 
-def cook_all(folder: Path) -> list[Cooked]:
-    """Fit every preset, bases first."""
-    done: dict[str, Cooked] = {}
+def fit_all(folder: Path) -> list[FittedPreset]:
+    """Fit every preset to the measurements in `folder`, in the order of `RECIPES`."""
+    done: dict[str, FittedPreset] = {}
     for recipe in RECIPES:
         base = None if recipe.base is None else done[recipe.base].coefficients
-        done[recipe.name] = cook(recipe, folder, base)
+        done[recipe.name] = fit_preset(recipe, folder, base)
     return list(done.values())
 
 
-def cook(recipe: Recipe, folder: Path, base: Coefficients | None) -> Cooked:
+def fit_preset(recipe: Recipe, folder: Path, base: Coefficients | None) -> FittedPreset:
     """Fit one preset to its data."""
     cases = recipe.cases(folder)
     fixed = _fixed(recipe, base)
@@ -47,11 +61,11 @@ def cook(recipe: Recipe, folder: Path, base: Coefficients | None) -> Cooked:
     values = rounded(found)
     errors = error_rows(cases, predict(cases, values), lambda case: case.phase)
     if len(errors) > 1:
-        errors = [error_row("all", _percent(cases, predict(cases, values))), *errors]
+        errors = [error_row("all", percent_errors(cases, predict(cases, values))), *errors]
     held_out = _held_out(recipe, cases, fixed)
     errors.append(error_row(f"{FOLDS}-fold held out", held_out))
     text = preset_text(found, _origin(recipe, values, fixed), errors, valid_range(cases))
-    return Cooked(recipe, cases, found, values, errors, text)
+    return FittedPreset(recipe, cases, found, values, errors, text)
 
 
 def _fixed(recipe: Recipe, base: Coefficients | None) -> dict[str, float | None]:
@@ -61,16 +75,16 @@ def _fixed(recipe: Recipe, base: Coefficients | None) -> dict[str, float | None]
 
 
 def _origin(recipe: Recipe, values: Coefficients, fixed: Mapping[str, float | None]) -> Provenance:
-    untouched = Coefficients(bandwidth_share=1.0, mfu=1.0)
+    default = Coefficients(bandwidth_share=1.0, mfu=1.0)
     given = dict(recipe.given)
     for name in fixed:
-        if name not in given and getattr(values, name) != getattr(untouched, name):
+        if name not in given and getattr(values, name) != getattr(default, name):
             given[name] = (getattr(values, name), f"preset {recipe.base}")
     return Provenance(recipe.description, recipe.gpu, recipe.engine, f"{recipe.fitted_on}", given=given)
 
 
 def _held_out(recipe: Recipe, cases: Sequence[Case], fixed: Mapping[str, float | None]) -> NDArray[np.float64]:
-    """Return the errors, in percent, of each fold under a fit to the others; every FOLDS-th row is in a fold."""
+    """Return the error of each case, in percent, under a fit without its fold; a fold is every FOLDS-th case."""
     percent = np.empty(len(cases))
     places = np.arange(len(cases))
     for fold in range(FOLDS):
@@ -80,10 +94,5 @@ def _held_out(recipe: Recipe, cases: Sequence[Case], fixed: Mapping[str, float |
         others = [case for case, held in zip(cases, inside, strict=True) if not held]
         values = fit(others, recipe.free, fixed, recipe.start).coefficients
         held = [case for case, out in zip(cases, inside, strict=True) if out]
-        percent[inside] = _percent(held, predict(held, values))
-    return percent
-
-
-def _percent(cases: Sequence[Case], predicted_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    percent: NDArray[np.float64] = 100 * (predicted_s / np.array([case.measured_s for case in cases]) - 1)
+        percent[inside] = percent_errors(held, predict(held, values))
     return percent

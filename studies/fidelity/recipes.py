@@ -1,4 +1,4 @@
-"""How each preset of the package is fitted: its data, its free values, what it takes from elsewhere."""
+"""How each preset of the package is fitted: its data, its free values, and the values from other sources."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class Recipe:
     ----------
     name, description, gpu, engine, fitted_on : str
     cases : callable
-        Folder of the data -> measurements.
+        Returns the measurements, given the folder of the data.
     free : sequence of str
         Coefficients to fit.
     base : str or None
-        Recipe whose coefficients hold where this one has none of its own; fitted before it.
+        Recipe whose coefficients are used unless this one fits or gives them; it must come before this one.
     given : mapping of str to (value, source)
-        Coefficients that are neither fitted nor the base's.
+        Coefficients that are neither fitted nor taken from the base.
     start : mapping of str to float
-        Where the search starts, beside the usual.
+        Starting values of the fit that differ from the default.
     """
 
     name: str

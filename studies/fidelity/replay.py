@@ -1,8 +1,8 @@
-"""Replays of two measured vLLM runs: the same requests at the same instants through the same scheduler."""
+"""Replays of two measured vLLM runs: the same requests at the same times through the same scheduler."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,41 +10,37 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+import simqueue
 from simqueue.datafiles.csvtable import Row, read_table
-from simqueue.engines import ENGINES
-from simqueue.engines.base import SettledEngine, Surroundings
-from simqueue.hardware import load_gpu, load_model
-from simqueue.kvcache import KVCache, KVCacheSettings, PagedKVCache, PrefixKVCache
-from simqueue.request import Request
-from simqueue.schedulers.door import Door
-from simqueue.simulation import Recording, RunOptions, Simulation
-from simqueue.steptime import RooflineSettings
-from simqueue.steptime.build import build
+from simqueue.simulation import Recording
 
 Column = NDArray[np.float64]
 
 MODEL: Final = "llama-3.1-8b"
-ENGINE: Final = "vllm"
 VERSION: Final = "0.19.0"
-BLOCK_SIZE: Final = 16
+RESERVED_BLOCKS: Final = 1
+"""Blocks of vLLM's pool that hold no tokens: its null block."""
 METRICS: Final = ("ttft_ms", "tpot_ms", "e2el_ms")
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A measured run.
+    """A measured run, and the settings of its replay.
 
     Attributes
     ----------
-    title, gpu, preset : str
-        For people, of the library, and the step times it is replayed with.
+    title : str
+    gpu : str
+        Name in the library.
+    preset : str
+        Step times of the replay.
     data_name : str
-        The GPU in the data.
+        Name of the GPU in the data.
     blocks : int
-        The KV pool.
+        Size of the KV pool, with vLLM's null block.
     max_num_seqs, max_num_batched_tokens : int
     note : str
-        Where a setting is not as the collection states it.
+        About the run and its settings, for the report.
     """
 
     title: str
@@ -66,8 +62,9 @@ RUNS: Final = (
         blocks=32_000,
         max_num_seqs=128,
         max_num_batched_tokens=2048,
-        note="128 seats: the measured run never has more than 128 running while up to 104 wait, so its max_num_seqs "
-        "was not the 256 of the collection's description. The pool is ample (what 96 GB leave beside the weights).",
+        note="In the measured run at most 128 requests run while up to 104 wait. So its max_num_seqs was 128 and not "
+        "256, as the description of the collection says. The KV pool, all of the 96 GB that the weights leave, is "
+        "large enough.",
     ),
     Served(
         title="RTX 4090, Llama 3.1 8B",
@@ -77,22 +74,22 @@ RUNS: Final = (
         blocks=2588,
         max_num_seqs=256,
         max_num_batched_tokens=2048,
-        note="A pool of 2,588 blocks holds about 40 of the 300 requests, so the run preempts.",
+        note="The pool of 2,588 blocks holds about 40 of the 300 requests, so requests are preempted.",
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """One replay beside its measurement.
+    """One replay and its measurement.
 
     Attributes
     ----------
     run : Served
-    measured, simulated : mapping of str to array, one value a request
-        ``ttft_ms``, ``tpot_ms``, ``e2el_ms``; from the instant at which the engine queued the request.
+    measured, simulated : mapping of str to array of shape (requests,)
+        ``ttft_ms``, ``tpot_ms``, ``e2el_ms``, from the time at which the engine queued the request.
     measured_series, simulated_series : mapping of str to array
-        ``t_s``, ``running``, ``waiting``.
+        ``t_s``, ``running``, ``waiting``: requests over time.
     measured_preemptions : int
         The least number that explains the measured series; see `least_preemptions`.
     simulated_preemptions : int
@@ -108,7 +105,7 @@ class Replay:
 
 
 def replay(run: Served, folder: Path) -> Replay:
-    """Replay a run and return it beside its measurement."""
+    """Replay a run; return the replay and its measurement."""
     rows = _rows(folder / "vllm_request_times.csv", run.data_name)
     series = _series(folder / "vllm_timeseries.csv", run.data_name)
     recording = simulate(run, rows)
@@ -136,48 +133,44 @@ def replay(run: Served, folder: Path) -> Replay:
     )
 
 
-def simulate(run: Served, rows: list[Row]) -> Recording:
-    """Play the measured requests through the engine; they arrive when the engine queued them."""
+def simulate(run: Served, rows: Sequence[Row]) -> Recording:
+    """Simulate the measured requests; each arrives when the engine queued it."""
     requests = [
-        Request(row["request_id"], row.number("queued_s"), row.integer("input_toks"), row.integer("output_toks"))
+        {
+            "id": row["request_id"],
+            "arrival_s": row.number("queued_s"),
+            "prompt_tokens": row.integer("input_toks"),
+            "output_tokens": row.integer("output_toks"),
+        }
         for row in rows
     ]
-    gpu, model = load_gpu(run.gpu, Path()), load_model(MODEL, Path())
-    engine = _engine(run)
-    policy = engine.make(_cache(engine, run.blocks), Door(None, refuse_oversized=True))
-    step_time = build(RooflineSettings(preset=run.preset), model, gpu)
-    return Simulation(requests, policy, step_time, RunOptions()).run()
-
-
-def _engine(run: Served) -> SettledEngine:
-    """Return the policy: the one place that says who schedules."""
-    engine = ENGINES[ENGINE]
-    flags = {
+    policy = {
+        "engine": "vllm",
         "version": VERSION,
         "max_num_seqs": run.max_num_seqs,
         "max_num_batched_tokens": run.max_num_batched_tokens,
         "enable_prefix_caching": True,
     }
-    return engine.settle(engine.Settings.model_validate(flags), Surroundings(run.gpu, None, KVCacheSettings(), None))
-
-
-def _cache(engine: SettledEngine, blocks: int) -> KVCache:
-    rules = engine.cache
-    if not rules.prefix_caching:
-        return PagedKVCache(blocks - rules.reserved_blocks, BLOCK_SIZE)
-    return PrefixKVCache(
-        blocks - rules.reserved_blocks,
-        BLOCK_SIZE,
-        unhashed_first=rules.unhashed_first,
-        lag=rules.registration_lag,
+    result = simqueue.run(
+        {
+            "name": run.gpu,
+            "model": MODEL,
+            "gpu": run.gpu,
+            "step_time": {"kind": "roofline", "preset": run.preset},
+            "kv_cache": {"blocks": run.blocks - RESERVED_BLOCKS},
+            "workload": {"requests": requests},
+            "policies": {"vllm": policy},
+        }
     )
+    return result.runs[0].recording
 
 
 def least_preemptions(rows: list[Row], series: Mapping[str, Column]) -> int:
     """Return the least number of preemptions that explains the measured running requests.
 
-    At each second, those that have been scheduled and have not ended, less those that run, have been preempted and
-    wait. Whenever that number grows, somebody was preempted anew; preempted ones who come back in between hide others.
+    At each second the preempted requests are those that were scheduled and have not ended, minus those that run. Each
+    increase of this number is at least that many preemptions. A preempted request that runs again within the same
+    second hides another preemption, so the true number may be higher.
     """
     started, ended = np.sort(_column(rows, "scheduled_s")), np.sort(_column(rows, "last_token_s"))
     t_s = series["t_s"]

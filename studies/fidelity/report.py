@@ -1,4 +1,4 @@
-"""Writes the fidelity report: what every error is, and how to get the numbers again."""
+"""Writes the fidelity report: all errors, and the command that computes them."""
 
 from __future__ import annotations
 
@@ -29,66 +29,68 @@ COMMAND: Final = "python -m studies.fidelity"
 _HEAD: Final = f"""\
 <!-- Generated. Regenerate with: {COMMAND} -->
 
-# Fidelity: how far the step times and whole runs are from measurements
+# Fidelity: errors of step times and whole runs against measurements
 
-All figures below are computed by one command, `{COMMAND}`, from the measurements in `data/groundtruth/` (origin,
-licences and how each was made: `data/groundtruth/README.md`) and from the presets that come with the package. Errors
-are relative to the measured value, in percent; negative is too fast. `ideal` is `preset: ideal`, full memory bandwidth
-and 70 % of the dense peak: a bound for teaching, not a prediction. Presets are fitted by `{COMMAND} --fit`, which
-also computes their 5-fold held-out errors; `simqueue list presets` shows them.
+One command, `{COMMAND}` (or `make fidelity`), run in the repository's folder, computes all figures below. Its input are
+the measurements in `data/groundtruth/` (origins, licences and methods: `data/groundtruth/README.md`) and the presets of
+the package. Errors are relative to the measured value, in percent; a negative error means that the simulation is too
+fast. `ideal` is `preset: ideal`: full memory bandwidth and 70 % of the dense peak. It is a bound for teaching, not a
+prediction. `{COMMAND} --fit FOLDER` fits the presets and computes their 5-fold held-out errors; `simqueue list presets`
+shows them.
 """
 
 _STEPS: Final = """\
 ## Single steps
 
-A `-kernels` preset prices what the GPU's kernels take, which is what most of these rows are; a served step also waits
-for the CPU and is priced by the preset without that ending. The 4090 and PRO 6000 rows were measured layer by layer,
-also for contexts that no such GPU could hold at once; they are kept. The llmservingsim-engine rows are seconds of a
-served run without new prompts; in a quarter of them preempted requests are computed anew, which the counters do not
-show: those are the slow ones that the preset misses.
+A preset whose name ends in `-kernels` gives the time of the GPU's kernels, which is what most of these rows measure. A
+served step also waits for the CPU; the preset without that ending includes it. The rows of the RTX 4090 and the RTX PRO
+6000 were measured layer by layer, some at contexts that do not fit into the memory of such a GPU; these rows are kept.
+The llmservingsim-engine rows are seconds of a served run without new prompts. In a quarter of them preempted requests
+are recomputed, which the counters do not show. These are the slow rows that the preset misses.
 """
 
 _SERVED: Final = """\
 ## Served closed loops
 
-`concurrency` clients ask again the instant they are answered. Which steps run then does not depend on how long they
-take, so each run is simulated once, with the engine's kind of scheduling (vLLM: chunked; TensorRT-LLM: whole prompts
-beside decodes; SGLang: prompts in steps of their own; budget 8,192 tokens, 90 % of the memory, ten requests a client,
-lengths drawn from 0.8 to 1.0 of the nominal ones in the InferenceMAX rows), and the presets price its steps. Only TPOT
-was fitted, with three values a preset: `mfu`, `seq_us`, `step_ms`.
+Each of `concurrency` clients sends a new request as soon as its last one is answered. The sequence of steps then does
+not depend on how long steps take. So each run is simulated once with the engine's kind of scheduling, and each preset
+gives the time of the same steps. Scheduling is chunked for vLLM, whole prompts beside decodes for TensorRT-LLM, and
+prompts in steps of their own for SGLang. The token budget is 8,192, the engine uses 90 % of the memory, and each client
+sends ten requests. In the InferenceMAX rows lengths are drawn from 0.8 to 1.0 of the nominal ones. Only TPOT was
+fitted, with three values per preset: `mfu`, `seq_us`, `step_ms`.
 
-TTFT was not fitted and comes out low. It starts at the client: HTTP, tokenisation, the queue of the API server and the
-first token's way back are in the measured value and not in the simulated one. The TensorRT-LLM rows have TTFTs that do
-not grow with the prompt and fall with the number of clients (550 ms at 8 clients, 226 ms at 32, same lengths): time
-that no model of the GPU explains.
+TTFT was not fitted, and the predicted TTFT is too low. The measured value is taken at the client. It includes HTTP,
+tokenisation, the queue of the API server and the return of the first token; the simulated value does not. The TTFTs of
+the TensorRT-LLM rows do not grow with the prompt, and fall with the number of clients (550 ms at 8 clients, 226 ms at
+32, same lengths). No model of the GPU explains that time.
 """
 
 _LEFT_OUT: Final = """\
-## What was left out, and why
+## Rows that are not used, and why
 
-Rows of `data/groundtruth/` that no preset above was fitted to or put to. Every other row is used: as a step, as a part
-of one, as a served run, or in a replay.
+Rows of `data/groundtruth/` that none of the presets above was fitted to or compared with. Every other row is used: as a
+step, as a part of a step, as a served run, or in a replay.
 """
 
 _BEYOND: Final = """\
 ### Dense models beyond the presets
 
-The served rows of dense models that nothing was fitted to, under the preset that comes nearest: another model,
-precision or engine than it was fitted on. These errors are what to expect where a run warns that it leaves a preset's
-range.
+Served rows of dense models that no preset was fitted to, predicted with the nearest preset. That preset was fitted to
+another model, precision or engine. Expect errors like these if a run warns that it leaves a preset's range.
 
-Two sets are doubtful as closed loops of so many clients. The rows of vLLM with Llama 3.1 8B in FP8 state batch sizes
-and no numbers of clients; taken as clients, prompts alone would need up to four fifths of the FP8 peak. In two of the
-three rows of vLLM with Qwen3 32B in FP8 a token takes less than reading the weights and everybody's keys and values in
-bf16 at full bandwidth would: the cache was smaller, or fewer were served at once, and the data does not say which.
+Two sets may not be closed loops of that many clients. The rows of vLLM with Llama 3.1 8B in FP8 state batch sizes and
+no numbers of clients. If the batch sizes are taken as clients, prompts alone would need up to four fifths of the FP8
+peak. In two of the three rows of vLLM with Qwen3 32B in FP8, a token takes less time than it takes to read the weights
+and all keys and values in bf16 at full bandwidth. Either the KV cache was smaller or fewer requests were served at
+once; the data does not say which.
 """
 
 _ELSEWHERE: Final = """\
-### Public measurements not taken in
+### Public measurements that are not used
 
-- argonne-lcf/LLM-Inference-Bench (4211f5d4): offline batches of vLLM and TensorRT-LLM of 2024, 783 of them. Each gives
-  one total for prompts and answers of one length, so its two phases cannot be told apart; the memory of its A100 is not
-  stated; and no preset is of an engine of that year but those fitted to Splitwise's 70B.
+- argonne-lcf/LLM-Inference-Bench (4211f5d4): 783 offline batches of vLLM and TensorRT-LLM of 2024. Each row gives one
+  total time for prompts and answers of one length, so prefill and decode cannot be separated. The memory of its A100 is
+  not stated. The only presets for engines of that time are those fitted to Splitwise's 70B.
 - NVIDIA/TensorRT-LLM (00f37686), performance overview: 37 saturated throughputs in FP8, without latencies and without
   the number of requests in flight.
 - Single results in blogs and vendors' repositories: lengths or tensor parallelism are not stated.
@@ -97,17 +99,18 @@ _ELSEWHERE: Final = """\
 _REPLAY: Final = f"""\
 ## Replays of two served runs
 
-Two measured runs of vLLM {VERSION}, 300 requests each, Poisson arrivals of 10 a second. The same lengths arrive at the
-instants at which the engine queued them and go through `engine: vllm`, version {VERSION}, with a budget of 2,048
-tokens; times count from those instants. The step times are those of the presets, of which only `step_ms` was taken from
-these runs. The data says of a prompt how much of it could be found in the prefix cache at most (65 of 857 tokens on
-average) but not in whose blocks; here nothing is shared between requests.
+Two measured runs of vLLM {VERSION} with 300 requests each and Poisson arrivals at 10 requests/s. In the replay,
+requests of the same lengths arrive at the times at which the engine queued them. The policy is `engine: vllm`, version
+{VERSION}, with a budget of 2,048 tokens. All latencies are measured from these arrivals. Step times are those of the
+presets; only their `step_ms` was fitted to these two runs. For each prompt the data gives the most tokens that the
+prefix cache could hold (65 of 857 tokens on average), but not which blocks were shared. In the replay requests share
+nothing.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Everything that the report shows."""
+    """All comparisons that the report shows."""
 
     steps: Sequence[Compared]
     parts: Sequence[Compared]
@@ -118,7 +121,7 @@ class Findings:
 
 
 def find(data: Path) -> Findings:
-    """Compare everything in the folder of the measurements."""
+    """Make all comparisons with the measurements in a folder."""
     return Findings(
         steps=compare_steps(data),
         parts=compare_parts(data),
@@ -163,34 +166,35 @@ def _step_section(steps: Sequence[Compared], parts: Sequence[Compared]) -> Itera
     yield "![Predicted over measured step time](fidelity/steps.png)\n"
     yield "### By source, GPU and phase\n"
     yield _table(_HEADER, [line for one in steps for line in _lines(one, phase_of, whole=True)])
-    yield _above_the_rest(steps)
+    yield _largest_errors(steps)
     yield "### By source, GPU and tensor parallelism\n"
     yield _table(_HEADER, [line for one in steps for line in _lines(one, _tp, whole=False)])
     yield "### By source, GPU and model\n"
     yield _table(_HEADER, [line for one in steps for line in _lines(one, lambda case: case.model.name, whole=False)])
     yield "### Parts of steps\n"
     yield (
-        "vidur's rows are the layers without attention, norms, rope and activation included. Nothing is fitted to "
-        "them; they check the linear terms of the kernel presets, whose own data leaves exactly these small kernels "
-        "out: what is missing here is their time.\n"
+        "vidur's rows are the layers without attention; norms, rope and activations are included. Nothing is fitted to "
+        "them: they test the linear terms of the kernel presets. The data of these presets does not contain norms, "
+        "rope and activations, so their time is missing from the predictions here.\n"
     )
     yield _table(_HEADER, [line for one in parts for line in _lines(one, lambda case: str(case.group), whole=True)])
 
 
-def _above_the_rest(steps: Sequence[Compared]) -> str:
-    """Return the sentences on the two groups that a limit on their whole set does not show."""
+def _largest_errors(steps: Sequence[Compared]) -> str:
+    """Return a paragraph on the two groups with errors far above those of their whole set."""
     sets = {(one.source, one.gpu): one for one in steps}
     kernels, host_bound = sets["aiconfigurator", "h200-sxm"], sets["splitwise", "a100-80gb"]
     eight = _mape(kernels, lambda case: case.tensor_parallel == 8)
     prompts = _mape(host_bound, lambda case: phase_of(case) == "prefill")
     return (
-        "The tests hold whole sets to limits: the kernels of vLLM to 5 % on the H100 and 6 % on the H200 and A100 over "
-        "all tensor parallelisms, the RTX cards to 7 %, mixed steps included, and Splitwise's decodes to 4 %. Two "
-        f"groups are worse than their set suggests. On the H200 with TP 8 the mean error is {eight:.1f} %: decodes of "
-        "up to 32 requests with contexts of thousands of tokens, where each GPU has one KV head left, take up to three "
-        f"times what the preset says. Splitwise's prompts on the A100 are off by {prompts:.1f} %, and no limit is put "
-        "on them: several prompts in a step took longer than one of as many tokens (TP 2, 2,048 tokens: 845 ms in "
-        "four, 687 ms in one), which the few terms of that preset average.\n"
+        "The tests limit the mean error of whole sets: kernels of vLLM to 5 % on the H100 and 6 % on the H200 and A100 "
+        "over all tensor parallelisms, the RTX cards to 7 % with and without mixed steps, and Splitwise's decodes to "
+        "4 %. Two groups have much larger errors than their set. On the H200 with TP 8 the mean error is "
+        f"{eight:.1f} %. Decodes of up to 32 requests with contexts of thousands of tokens, where each GPU has only "
+        "one KV head, take up to three times the predicted time. The mean error of Splitwise's prompts on the A100 is "
+        f"{prompts:.1f} %; the tests do not limit it. Several prompts in a step took longer than one prompt with as "
+        "many tokens (TP 2, 2,048 tokens: 845 ms in four prompts, 687 ms in one). That preset has too few terms for "
+        "this difference and averages it.\n"
     )
 
 
@@ -289,9 +293,10 @@ def _replay_section(replays: Sequence[Replay]) -> Iterator[str]:
         rows.append((one.run.title, "preemptions", *preempted))
     yield _table(("run", "ms", "measured", "replayed", "error %"), rows)
     yield (
-        "The log does not say how often a request was preempted. At each second those who were scheduled and have not "
-        "ended, less those who run, have been preempted; whenever that number grows, somebody was. That is the least "
-        "number that explains the series; on the RTX PRO 6000, whose pool is ample, it shows the noise of the count.\n"
+        "The log does not say how often a request was preempted. At each second the preempted requests are those that "
+        "were scheduled and have not ended, minus those that run. Each increase of this number is at least that many "
+        "preemptions, so their sum is the least number that explains the series. On the RTX PRO 6000, where the KV "
+        "pool is large enough, it is the noise of the count.\n"
     )
     for one in replays:
         yield f"### {one.run.title}\n\n{one.run.note}\n"
@@ -306,8 +311,8 @@ def _p95(values: np.ndarray) -> float:
 def _preset_section(steps: Sequence[Compared], served: Sequence[ComparedServed]) -> Iterator[str]:
     yield "## The presets\n"
     yield (
-        "What each was fitted on, its errors as its file states them (5-fold: every fifth row predicted by a fit to "
-        "the others), and the values that its data does not decide.\n"
+        "The data that each preset was fitted to, its errors as stated in its file (5-fold: every fifth row is "
+        "predicted by a fit to the others), and the values that the data does not determine.\n"
     )
     names = dict.fromkeys([one.preset for one in steps] + [one.tpot.preset for one in served])
     rows = []

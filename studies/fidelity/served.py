@@ -1,4 +1,4 @@
-"""Measured means of served closed-loop runs as cases."""
+"""Measured means of served closed-loop runs, as cases of the calibration."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from simqueue.calibration.closed_loop import ClosedLoop, compose
 from simqueue.datafiles.csvtable import Row, read_table
 from simqueue.hardware import Gpu, Model, kv_pool_blocks, load_gpu, load_model
 
+SERVED_FILE: Final = "served_ttft_tpot_hopper.csv"
 MODELS: Final = {
     "meta-llama/Llama-3.1-70B": "llama-3.1-70b",
     "meta-llama/Llama-3.1-8B-Instruct": "llama-3.1-8b",
     "nvidia/Llama-3.1-8B-Instruct-FP8": "llama-3.1-8b",
     "Qwen/Qwen3-32B": "qwen3-32b",
 }
-"""Of the data's names: the dense models, which the step-time data covers too."""
+"""Names of the data -> names of the library, for the dense models, which the step-time data covers as well."""
 
 GPUS: Final = {"h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm"}
 SCHEDULERS: Final = {"vllm": "chunked", "trtllm": "continuous", "sglang": "continuous"}
@@ -27,19 +28,22 @@ BLOCK_SIZE: Final = 16
 MEMORY_SHARE: Final = 0.9
 REQUESTS_PER_CLIENT: Final = 10
 DRAWN_LENGTHS: Final = "2026-"
-"""Origins dated so are InferenceMAX runs, whose lengths are drawn from 0.8 to 1.0 of the nominal ones."""
+"""Start of the origins that are InferenceMAX runs; their lengths are drawn from 0.8 to 1.0 of the nominal ones."""
 SEED: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ServedRow:
-    """One served run: what was asked, what was measured, and its two means as cases.
+    """One served run, with its measured mean TPOT and TTFT.
 
     Attributes
     ----------
     engine, gpu, model, precision : str
-    tensor_parallel, isl, osl, concurrency : int
-        Nominal lengths.
+    tensor_parallel : int
+    isl, osl : int
+        Nominal input and output lengths, in tokens.
+    concurrency : int
+        Clients of the closed loop.
     tpot, ttft : ServedCase
     """
 
@@ -55,9 +59,9 @@ class ServedRow:
     ttft: ServedCase
 
 
-def served_rows(folder: Path, engine: str, model: str, precision: str, gpu: str | None = None) -> list[ServedRow]:
-    """Return the served runs of one engine, model and precision (and GPU) that are one unsplit server each."""
-    file = folder / "served_ttft_tpot_hopper.csv"
+def served_rows(folder: Path, engine: str, model: str, precision: str, gpu: str) -> list[ServedRow]:
+    """Return the served runs of one engine, model, precision and GPU, if one server did both prefill and decode."""
+    file = folder / SERVED_FILE
     gpus = {name: load_gpu(name, Path()) for name in GPUS.values()}
     base = load_model(model, Path())
     stored = base.with_precision(weights="fp8") if precision == "fp8" else base
@@ -68,13 +72,13 @@ def served_rows(folder: Path, engine: str, model: str, precision: str, gpu: str 
     ]
 
 
-def selected(row: Row, engine: str, model: str, precision: str, gpu: str | None) -> bool:
-    """Say whether a row is of this engine, model and precision (and GPU), and of one unsplit server."""
+def selected(row: Row, engine: str, model: str, precision: str, gpu: str) -> bool:
+    """Return whether a row is of this engine, model, precision and GPU, and of one server for prefill and decode."""
     wanted = (
         row["backend"] == engine
         and MODELS.get(row["model_path"]) == model
         and (row["precision"] or "bf16") == precision
-        and (gpu is None or GPUS[row["system"]] == gpu)
+        and GPUS[row["system"]] == gpu
     )
     return wanted and row["mode"] == "agg" and row.number("pp_size", empty=1) == 1
 

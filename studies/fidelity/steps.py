@@ -1,4 +1,4 @@
-"""Measured step times of the repository as cases."""
+"""Measured step times as cases of the calibration."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ MODELS: Final = {
     "qwen3-8b": "qwen3-8b",
     "qwen3-32b": "qwen3-32b",
 }
-"""Of the data's names; bloom-176b and llama2-7b stand only in rows that are not priced as steps."""
+"""Names of the data -> names of the library; bloom-176b and llama2-7b are only in rows that are no whole steps."""
 
 STEPS_FILE: Final = "step_times.csv"
 
 
 def step_cases(folder: Path, sources: tuple[str, ...] = ()) -> list[StepCase]:
-    """Return the measured steps of some sources, or of all that are whole steps.
+    """Return the measured whole steps of some sources, or of all.
 
-    Left out: rows flagged suspect by the collection, rows of models without geometry here, and ``vidur``, whose rows
-    are parts of a step.
+    Rows that the collection flags as suspect, rows of models with an unknown geometry, and the rows of ``vidur``, which
+    are parts of a step, are not returned.
     """
     gpus = {name: load_gpu(name, Path()) for name in GPUS.values()}
     models = {name: load_model(name, Path()) for name in MODELS.values()}
@@ -42,11 +42,11 @@ def step_cases(folder: Path, sources: tuple[str, ...] = ()) -> list[StepCase]:
 
 
 def reason_not_a_case(row: Row) -> str | None:
-    """Say why a row of the step times is not priced as a whole step; None: it is."""
+    """Return why a row of the step times is not a case; None if it is one."""
     if row["source"] == "vidur":
         return "parts of a step"
     if row["model"] not in MODELS:
-        return f"{row['model']} ({row['source']}): an MLP of two matrices and ALiBi, a geometry not counted here"
+        return f"{row['model']} ({row['source']}): its MLP of two matrices and ALiBi are not modelled"
     if row["flag"]:
         return f"{row['model']} ({row['source']}), flagged by the collection ({row['flag']})"
     return None
@@ -70,7 +70,7 @@ def _read(file: Path, sources: tuple[str, ...], gpus: dict[str, Gpu], models: di
 
 
 def _batch(row: Row) -> Batch:
-    """Return the batch of a row: decodes at a mean context, equal prompts, or both."""
+    """Return the batch of a row: decodes at their mean context, equal prompts, or both."""
     seqs = row.number("batch_size")
     if row["phase"] == "decode":
         decodes = max(1, round(seqs))

@@ -13,8 +13,13 @@ from studies.module08.report import BATCH_SIZES, write_report
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Recompute the module's figures and test its claims, or run its bench."""
-    parser = argparse.ArgumentParser(prog="python -m studies.module08", description=main.__doc__)
+    """Run the command and return its exit code."""
+    return run(lambda: _files(arguments))
+
+
+def _files(arguments: Sequence[str] | None) -> list[Path]:
+    """Recompute the course module's figures and test its claims, or run its bench."""
+    parser = argparse.ArgumentParser(prog="python -m studies.module08", description=_files.__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     report = commands.add_parser("report", help="write module08.md and module08.html with their figures")
     report.add_argument("--out", type=Path, default=Path("reports"), help="folder of the report (%(default)s)")
@@ -30,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bench.add_argument("--out", type=Path, metavar="DIR", help="folder for the slot figures, bench.json and steps.csv")
     bench.set_defaults(command=lambda given: measure(given.batch_size or BATCH_SIZES, given.out))
     given = parser.parse_args(arguments)
-    return run(lambda: given.command(given))
+    files: list[Path] = given.command(given)
+    return files
 
 
 def _slots(text: str) -> int:

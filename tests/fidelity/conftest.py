@@ -1,4 +1,4 @@
-"""Everything is compared once for all tests of a process."""
+"""All comparisons are made once per process, for all tests."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The presets that come with the package against the measurements: how far they may be off."""
+"""Limits on the errors of the package's presets against the measurements."""
 
 from collections.abc import Sequence
 
@@ -18,13 +18,13 @@ from studies.fidelity.report import Findings
 
 @pytest.fixture
 def steps(found: Findings) -> dict[tuple[str, str], Compared]:
-    """Every source and GPU of measured steps."""
+    """Comparisons of single steps, by source and GPU."""
     return {(one.source, one.gpu): one for one in found.steps}
 
 
 @pytest.fixture
 def served(found: Findings) -> Sequence[ComparedServed]:
-    """Every engine's served means."""
+    """Comparisons of the means of served runs."""
     return found.served
 
 
@@ -36,7 +36,7 @@ def replays(found: Findings) -> dict[str, Replay]:
 
 @pytest.mark.parametrize(("gpu", "limit"), [("h100-sxm", 5), ("h200-sxm", 6), ("a100-80gb", 6)])
 def test_kernels_of_decode_and_prefill(steps: dict[tuple[str, str], Compared], gpu: str, limit: float) -> None:
-    """Over decode and prefill on one to eight GPUs the mean error is at most 5 % (H100) or 6 % (H200, A100)."""
+    """The mean error over decode and prefill on one to eight GPUs is at most 5 % (H100) or 6 % (H200, A100)."""
     one = steps["aiconfigurator", gpu]
     assert {case.tensor_parallel for case in one.cases} == {1, 2, 4, 8}
     assert np.abs(one.calibrated).mean() <= limit
@@ -45,7 +45,7 @@ def test_kernels_of_decode_and_prefill(steps: dict[tuple[str, str], Compared], g
 
 @pytest.mark.parametrize("gpu", ["rtx-4090", "rtx-pro-6000"])
 def test_mixed_steps(steps: dict[tuple[str, str], Compared], gpu: str) -> None:
-    """Steps in which prompts join decodes are off by at most 7 % on average, and so are all steps together."""
+    """The mean error is at most 7 %, both of mixed steps alone and of all steps."""
     one = steps["llmservingsim", gpu]
     mixed = np.array([phase_of(case) == "mixed" for case in one.cases])
     assert mixed.sum() > 200
@@ -55,7 +55,7 @@ def test_mixed_steps(steps: dict[tuple[str, str], Compared], gpu: str) -> None:
 
 @pytest.mark.parametrize("gpu", ["h100-sxm", "a100-80gb"])
 def test_host_bound_decodes(steps: dict[tuple[str, str], Compared], gpu: str) -> None:
-    """Decode steps that wait for the CPU are off by at most 4 % on average."""
+    """The mean error of decode steps that wait for the CPU is at most 4 %."""
     one = steps["splitwise", gpu]
     decode = np.array([phase_of(case) == "decode" for case in one.cases])
     assert decode.sum() > 30
@@ -73,7 +73,7 @@ def test_served_time_per_token(served: Sequence[ComparedServed], place: int) -> 
 
 @pytest.mark.parametrize(("gpu", "ttft_limit"), [("rtx-pro-6000", 12), ("rtx-4090", 10)])
 def test_replays(replays: dict[str, Replay], gpu: str, ttft_limit: float) -> None:
-    """Replayed runs have mean TPOT and E2EL within 6 %, mean TTFT within 12 % and 10 %."""
+    """The error of mean TPOT and E2EL is at most 6 %, that of mean TTFT 12 % (RTX PRO 6000) or 10 % (RTX 4090)."""
     one = replays[gpu]
     off = {name: 100 * abs(one.simulated[name].mean() / one.measured[name].mean() - 1) for name in one.measured}
     assert off["tpot_ms"] <= 6
@@ -81,15 +81,15 @@ def test_replays(replays: dict[str, Replay], gpu: str, ttft_limit: float) -> Non
     assert off["ttft_ms"] <= ttft_limit
 
 
-def test_preemptions_are_of_the_measured_order(replays: dict[str, Replay]) -> None:
-    """The RTX 4090 preempts at least as often as its series shows and less than three times that; the other never."""
+def test_preemptions_are_near_the_measured_number(replays: dict[str, Replay]) -> None:
+    """On the RTX 4090 preemptions are one to three times the least measured number; the RTX PRO 6000 has none."""
     one = replays["rtx-4090"]
     assert one.measured_preemptions <= one.simulated_preemptions <= 3 * one.measured_preemptions
     assert replays["rtx-pro-6000"].simulated_preemptions == 0
 
 
 def test_replays_follow_the_measured_series(replays: dict[str, Replay]) -> None:
-    """Running and waiting requests stay close to the measured ones: a tenth of their peak on average."""
+    """The numbers of running and waiting requests differ by a tenth of the measured peak or less, on average."""
     for one in replays.values():
         t_s = one.measured_series["t_s"]
         place = np.searchsorted(one.simulated_series["t_s"], t_s, "right") - 1
@@ -100,6 +100,6 @@ def test_replays_follow_the_measured_series(replays: dict[str, Replay]) -> None:
 
 
 def test_every_step_preset_is_compared() -> None:
-    """Each source and GPU stands once, with a preset of its own."""
+    """Each source and GPU is listed once, each with a different preset."""
     assert len({(source, gpu) for source, gpu, _ in STEP_PRESETS}) == len(STEP_PRESETS)
     assert len({preset for _, _, preset in STEP_PRESETS}) == len(STEP_PRESETS)
