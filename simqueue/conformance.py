@@ -1,16 +1,19 @@
-"""Recorded schedules against ours: ``python -m simqueue.conformance FILE...``.
+"""Compares recorded schedules with simulated ones: ``python -m simqueue.conformance FILE...``.
 
-A recording is a JSON file: an engine at a version, its flags, a linear step cost in whole microseconds, requests with
-token identity, and what the real scheduler decided step by step. It is turned into an ordinary scenario, played, and
-compared: steps, tokens of each request and their order, preemptions in order, cache hits, free blocks before and after,
-and the times of first tokens and finishes to the microsecond. For each file one line: ``ok``, or the first difference.
+A recording is a JSON file. It holds an engine at a version, its flags, a linear step time in whole microseconds, the
+requests with the identity of their tokens, and the decisions of the real scheduler at each step. The recording is
+turned into an ordinary scenario and simulated. Compared are the steps, the tokens of each request and their order, the
+preemptions in order, the cache hits, the free blocks before and after each step, and the times of first tokens and
+finishes to the microsecond. For each file one line is printed: ``ok``, or the first difference.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,7 @@ _NOT_FLAGS = ("block_size", "num_gpu_blocks", "usable_blocks", "max_model_len")
 
 
 def scenario_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the scenario that a recording was made of, as its keys."""
+    """Return the keys of the scenario that was recorded."""
     config, cost = recorded["config"], recorded["step_cost"]
     flags = {key: value for key, value in config.items() if key not in _NOT_FLAGS and value is not None}
     return {
@@ -68,27 +71,22 @@ def _request(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def first_difference(recorded: Mapping[str, Any], *, fast: bool = False, check: bool = False) -> str | None:
-    """Return the first difference between a recording and the same run here, in one line, or None.
+    """Return the first difference between a recording and its simulation in one line, or None if there is none.
 
     Parameters
     ----------
     recorded : mapping
-        A recording, as read from its file.
+        The content of a recording.
     fast : bool
-        Fold equal steps; then only the requests are compared, not the steps.
+        Fold equal steps. Then only the requests are compared, not the steps.
     check : bool
-        Verify the invariants of the run too.
+        Check the invariants of the simulation too.
     """
     steps, recording = _play(recorded, fast=fast, check=check)
     differences = _request_differences(recorded, recording)
     if not fast:
-        differences = _chain(_step_differences(recorded, steps), differences)
+        differences = chain(_step_differences(recorded, steps), differences)
     return next(differences, None)
-
-
-def _chain(*parts: Iterator[str]) -> Iterator[str]:
-    for part in parts:
-        yield from part
 
 
 def _play(recorded: Mapping[str, Any], *, fast: bool, check: bool) -> tuple[list[dict[str, Any]], Recording]:
@@ -130,20 +128,23 @@ def _step_differences(recorded: Mapping[str, Any], ours: Sequence[Mapping[str, A
     theirs = [step for step in _recorded_steps(recorded) if step["scheduled"]]
     ordered = "steps_format" not in recorded
     for number, (real, simulated) in enumerate(zip(theirs, ours, strict=False)):
-        for key, value in real.items():
-            mine = simulated[key]
-            if key == "scheduled" and ordered:
-                value, mine = list(value.items()), list(mine.items())  # noqa: PLW2901 - compared in order
-            if key == "finished":
-                value, mine = sorted(value), sorted(mine)  # noqa: PLW2901 - the recording has them unordered
+        for key in real:
+            value, mine = (_comparable(step, key, ordered=ordered) for step in (real, simulated))
             if value != mine:
                 yield f"step {number} at {real['start_us'] / US_PER_MS} ms: {key} {mine}, recorded {value}"
     if len(theirs) != len(ours):
         yield f"{len(ours)} steps, recorded {len(theirs)}"
 
 
+def _comparable(step: Mapping[str, Any], key: str, *, ordered: bool) -> Any:
+    """Return a value of a step such that equality compares order only if the recording has an order."""
+    if key == "scheduled" and ordered:
+        return list(step[key].items())
+    return sorted(step[key]) if key == "finished" else step[key]
+
+
 def _recorded_steps(recorded: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the recorded steps in one form, with just what the file says."""
+    """Yield the recorded steps in one form. Each has only the keys that the file gives."""
     compact = "steps_format" in recorded
     ones: list[str] = []
     for step in recorded["steps"]:
@@ -186,13 +187,13 @@ def _compact_step(step: Mapping[str, Any], ones: Sequence[str]) -> dict[str, Any
 
 
 def _admitted(step: Mapping[str, Any]) -> list[str]:
-    """Admitted ids in the order of scheduling, the new and those that come back."""
+    """Return the ids of admitted requests, new and resumed ones, in the order of scheduling."""
     entered = {*step.get("new", []), *step.get("resumed", [])}
     return [name for name in step["scheduled"] if name in entered]
 
 
 def _ids(ranges: str) -> list[str]:
-    """Return the ids of ``3-7,9``."""
+    """Return the ids that a text such as ``3-7,9`` stands for."""
     names = []
     for part in filter(None, ranges.split(",")):
         first, _, last = part.partition("-")
@@ -209,7 +210,7 @@ def _request_differences(recorded: Mapping[str, Any], recording: Recording) -> I
             continue
         for key, column, scale in (("first_token_ms", "first_token_s", US_PER_S), ("finish_ms", "finish_s", US_PER_S)):
             mine, value = columns[column][row], real[key]
-            mine_us = None if mine != mine else round(mine * scale)  # noqa: PLR0124 - NaN: never happened
+            mine_us = None if math.isnan(mine) else round(mine * scale)  # NaN: did not happen
             value_us = None if value is None else round(value * US_PER_MS)
             if mine_us != value_us:
                 yield f"request {name}: {column} {mine_us} us, recorded {value_us} us"
@@ -226,29 +227,35 @@ def _read(path: Path) -> dict[str, Any]:
     needed = ("engine", "version", "case", "config", "step_cost", "requests", "steps", "finished")
     missing = [key for key in needed if not isinstance(recorded, dict) or key not in recorded]
     if missing:
-        raise InputError(f"{path}: not a recorded schedule: {', '.join(missing)} missing")
+        raise InputError(f"{path}: not a recorded schedule: missing {', '.join(missing)}")
     return dict(recorded)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare files; print a line for each. Return 0 if all agree, 1 if one differs, 2 if one cannot be used."""
+    """Compare files and print one line per file.
+
+    Returns
+    -------
+    int
+        0 if all files agree, 1 if a file differs, 2 if a file cannot be read as a recording.
+    """
     names = sys.argv[1:] if arguments is None else list(arguments)
     if not names or names[0] in ("-h", "--help"):
-        print("usage: python -m simqueue.conformance FILE...\n\n" + (__doc__ or ""))  # noqa: T201 - a command
+        sys.stdout.write(f"usage: python -m simqueue.conformance FILE...\n\n{__doc__ or ''}\n")
         return 0 if names else 2
-    code = 0
-    for name in names:
-        try:
-            recorded = _read(Path(name))
-            difference = first_difference(recorded) or first_difference(recorded, fast=True)
-        except SimqueueError as error:
-            print(f"error: {error}", file=sys.stderr)  # noqa: T201 - a command
-            code = 2
-            continue
-        print(f"{name}: {difference or 'ok'}")  # noqa: T201 - a command
-        if difference:
-            code = max(code, 1)
-    return code
+    return max(_compare(Path(name)) for name in names)
+
+
+def _compare(file: Path) -> int:
+    """Compare one file, print its line, and return its exit code."""
+    try:
+        recorded = _read(file)
+        difference = first_difference(recorded) or first_difference(recorded, fast=True)
+    except SimqueueError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    sys.stdout.write(f"{file}: {difference or 'ok'}\n")
+    return 1 if difference else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Rows in aligned columns: every name on one line, and as many columns as a terminal holds."""
+"""Lists as aligned columns: one line per row in a pipe, as many columns as fit on a terminal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Row = dict[str, Any]
 
 _GAP = "  "
 _TEXT_FROM = 30
-"""Characters from which on a cell is text that reads better on a line of its own."""
+"""Cells of this many characters or more are texts, which follow on lines of their own on a terminal."""
 _INDENT = "    "
 
 
 def terminal_width() -> int | None:
-    """Return the columns of the terminal on stdout; None where the output goes to a file or a program."""
+    """Return the width of the terminal on stdout in characters, or None if stdout is a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -27,12 +27,12 @@ def listed(rows: Sequence[Row], width: int | None, essential: Sequence[str] = ()
     Parameters
     ----------
     rows : sequence of dict
-        All with the same keys, the first of which is the name.
+        All have the same keys. The first key is the name.
     width : int or None
-        Columns of the terminal: texts stand below their row, and of the other columns there are as many as fit. None:
-        one line a row with everything in it, however wide, texts last.
+        Width of the terminal. Texts follow below their row, and other columns are dropped if they do not fit. None:
+        one line per row with all columns, texts last.
     essential : sequence of str
-        The keys to show where there is no room for all, the most important first.
+        Keys to keep if not all columns fit, the most important first.
     """
     first, *others = list(rows[0])
     texts = [key for key in others if any(len(cell(row[key])) >= _TEXT_FROM for row in rows)]
@@ -52,7 +52,7 @@ def listed(rows: Sequence[Row], width: int | None, essential: Sequence[str] = ()
 
 
 def cell(value: Any) -> str:
-    """Return a value as lists show it."""
+    """Return a value as text."""
     if value is None:
         return "-"
     if isinstance(value, int) and not isinstance(value, bool):
@@ -61,7 +61,7 @@ def cell(value: Any) -> str:
 
 
 def _titled(key: str, texts: Sequence[str]) -> str:
-    """Return what goes before a text; a single one explains itself."""
+    """Return the label of a text; it is empty if there is only one column of texts."""
     return f"{_title(key)}: " if len(texts) > 1 else ""
 
 
@@ -82,7 +82,7 @@ def _wide(rows: Sequence[Row], keys: Sequence[str]) -> int:
 
 
 def _aligned(rows: Sequence[Row], keys: Sequence[str]) -> list[str]:
-    """Return a head and one line a row; columns of numbers are flush right."""
+    """Return a header and one line per row; columns of numbers are aligned to the right."""
     widths = _widths(rows, keys)
     right = [all(isinstance(row[key], int | float | None) for row in rows) for key in keys]
     lines = [[_title(key) for key in keys], *([cell(row[key]) for key in keys] for row in rows)]

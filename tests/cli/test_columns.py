@@ -1,4 +1,4 @@
-"""Lists: one line a row for programs, as many columns as fit for people."""
+"""Lists: one line per row in a pipe, as many columns as fit on a terminal."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ ROWS: list[Row] = [
 ]
 
 
-def test_elsewhere_than_on_a_terminal_a_row_is_a_line() -> None:
-    """In a pipe each row is one whole line with every column, texts last, so that grep finds it."""
+def test_in_a_pipe_a_row_is_a_line() -> None:
+    """In a pipe, each row is one line with all columns, texts last, so that grep finds it."""
     head, first, second = listed(ROWS, None)
     assert head.split() == ["name", "size", "gb", "count", "kind", "description"]
     assert first.split(maxsplit=4) == ["a-name-of-some-length", "12.5", "1,234,567", "-", LONG]
@@ -20,8 +20,8 @@ def test_elsewhere_than_on_a_terminal_a_row_is_a_line() -> None:
     assert first.index(LONG) == second.index("short")
 
 
-def test_on_a_terminal_texts_stand_below() -> None:
-    """No line is wider than the terminal, names stay whole, and a text is folded under its row."""
+def test_on_a_terminal_texts_follow_below_their_row() -> None:
+    """No line is wider than the terminal, names are not cut, and a text is wrapped below its row."""
     lines = listed(ROWS, 60)
     assert max(map(len, lines)) <= 60
     assert lines[1].split() == ["a-name-of-some-length", "12.5", "1,234,567", "-"]
@@ -30,8 +30,8 @@ def test_on_a_terminal_texts_stand_below() -> None:
     assert all(line.startswith("    ") for line in below)
 
 
-def test_on_a_narrow_terminal_the_essential_columns_stay() -> None:
-    """Where not all columns fit, the essential ones come first and the last of them go."""
+def test_on_a_narrow_terminal_essential_columns_are_kept() -> None:
+    """If not all columns fit, the essential ones are kept, and the last of them are dropped first."""
     assert listed(ROWS, 35, ["count", "size_gb"])[0].split() == ["name", "count"]
     assert listed(ROWS, 45, ["count", "size_gb"])[0].split() == ["name", "count", "size", "gb"]
     assert listed(ROWS, 10)[0] == "name"

@@ -1,4 +1,4 @@
-"""The command line: what it prints, where, and with which exit code."""
+"""The command line: its output, and its exit codes."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def _process(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedPr
 
 
 def _refused(capsys: Capture, *arguments: str) -> list[str]:
-    """Return the lines on stderr of a command that ends with 2 and prints nothing on stdout."""
+    """Return the lines on stderr of a command that exits with 2 and prints nothing on stdout."""
     assert run_command(list(arguments)) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -53,14 +53,14 @@ def _refused(capsys: Capture, *arguments: str) -> list[str]:
     ],
 )
 def test_bad_scenarios(toy: WriteToy, capsys: Capture, command: str, old: str, new: str, words: str) -> None:
-    """A mistake in the file is one line on stderr and exit code 2, before anything runs."""
+    """A mistake in the file gives one line on stderr and exit code 2, before anything runs."""
     file = toy((old, new))
     (line,) = _refused(capsys, command, str(file))
     assert line.startswith(f"error: {file}{words}")
 
 
-def test_flag_beats_file_in_the_output(toy: WriteToy, capsys: Capture) -> None:
-    """The horizon of the file is used unless a flag gives another one."""
+def test_set_overrides_the_file(toy: WriteToy, capsys: Capture) -> None:
+    """The horizon of the file is used unless --set gives another one."""
     file = str(toy(("seed: 3", "horizon_s: 10")))
     for arguments, horizon_s in (([], 10), (["--set", "horizon_s=20"], 20)):
         assert run_command(["run", file, "--json-summary", *arguments]) == 0
@@ -68,7 +68,7 @@ def test_flag_beats_file_in_the_output(toy: WriteToy, capsys: Capture) -> None:
 
 
 def test_all_mistakes_of_all_files(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:
-    """Several files are all checked before the first one runs."""
+    """All files are checked before the first one runs."""
     other = tmp_path / "other.yaml"
     other.write_text("[]\n")
     file = toy(("seed: 3", "seed: x"), ("value: 10", "value: 0"))
@@ -88,7 +88,7 @@ def test_run_prints_table_and_files(toy: WriteToy, tmp_path: Path) -> None:
 
 
 def test_run_json_is_one_object_a_line(toy: WriteToy, tmp_path: Path) -> None:
-    """With --json stdout is one strict JSON object a scenario and nothing is written."""
+    """With --json, stdout is one strict JSON object per scenario, and no file is written."""
     first = toy()
     second = tmp_path / "second.yaml"
     second.write_text(first.read_text().replace("name: toy", "name: second"))
@@ -102,7 +102,7 @@ def test_run_json_is_one_object_a_line(toy: WriteToy, tmp_path: Path) -> None:
 
 
 def test_json_summary_leaves_requests_out(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:
-    """--json-summary has no requests; --out writes files all the same, and stdout stays JSON."""
+    """--json-summary has no requests; with --out, files are written and stdout stays JSON."""
     out = tmp_path / "kept"
     assert run_command(["run", str(toy()), "--json-summary", "--no-figures", "--out", str(out)]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -111,8 +111,8 @@ def test_json_summary_leaves_requests_out(toy: WriteToy, capsys: Capture, tmp_pa
     assert any(out.iterdir())
 
 
-def test_scenarios_of_one_name_are_refused(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:
-    """Two scenarios of one name would write over each other's results, and are refused."""
+def test_scenarios_of_the_same_name_are_an_error(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:
+    """Two scenarios of the same name would overwrite each other's results."""
     copy = tmp_path / "copy.yaml"
     copy.write_text(toy().read_text())
     (line,) = _refused(capsys, "run", str(tmp_path / "toy.yaml"), str(copy))
@@ -120,7 +120,7 @@ def test_scenarios_of_one_name_are_refused(toy: WriteToy, capsys: Capture, tmp_p
 
 
 def test_warnings_come_first(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:
-    """A run in which nothing finishes says so above the table, and ends with 0."""
+    """A run in which no request finishes warns above the table and exits with 0."""
     file = str(toy(("seed: 3", "horizon_s: 0.001"), ("process: poisson, rate_rps: 5", "process: all_at_once")))
     assert run_command(["run", file, "--no-figures", "--out", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().out.startswith("warning: ")
@@ -133,7 +133,7 @@ def test_packaged_scenario_by_name(capsys: Capture) -> None:
 
 
 def test_init_validate_run(tmp_path: Path) -> None:
-    """What init writes is valid and runs as it is; a file that exists is left alone."""
+    """The file that init writes is valid and can be run; an existing file is not overwritten."""
     first = _process("init", cwd=tmp_path)
     assert first.returncode == 0
     assert _process("validate", "scenario.yaml", cwd=tmp_path).returncode == 0
@@ -147,12 +147,12 @@ def test_init_validate_run(tmp_path: Path) -> None:
 
 
 def test_init_where_nothing_can_be_written(capsys: Capture, tmp_path: Path) -> None:
-    """A folder that is not there is bad input."""
+    """A missing folder is bad input."""
     (line,) = _refused(capsys, "init", str(tmp_path / "no" / "folder.yaml"))
     assert "cannot be written: No such file or directory" in line
 
 
-def test_validate_prints_what_holds(toy: WriteToy, capsys: Capture) -> None:
+def test_validate_prints_resolved_values(toy: WriteToy, capsys: Capture) -> None:
     """validate prints OK and every policy's values with their origin."""
     assert run_command(["validate", str(toy()), "--set", "policies.vllm.order=priority"]) == 0
     out = capsys.readouterr().out
@@ -174,7 +174,7 @@ def test_validate_prints_what_holds(toy: WriteToy, capsys: Capture) -> None:
     ],
 )
 def test_list(capsys: Capture, what: str, words: list[str]) -> None:
-    """Each list names what a scenario can use."""
+    """Each list has the names that a scenario can use."""
     assert run_command(["list", what]) == 0
     out = capsys.readouterr().out
     assert [word for word in words if word not in out] == []
@@ -193,7 +193,7 @@ def test_list(capsys: Capture, what: str, words: list[str]) -> None:
     ],
 )
 def test_usage_errors(capsys: Capture, arguments: list[str], words: str) -> None:
-    """A wrong command line is one line and exit code 2."""
+    """A wrong command line gives one line and exit code 2."""
     (line,) = _refused(capsys, *arguments)
     assert words in line
 
@@ -220,14 +220,14 @@ def _raise(error: BaseException) -> Callable[..., None]:
 def test_failures(
     toy: WriteToy, capsys: Capture, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, line: str
 ) -> None:
-    """A failed run ends with 1, an interrupted one with 130, each with one line and no traceback."""
+    """A failed run exits with 1 and an interrupted run with 130, each with one line and no traceback."""
     monkeypatch.setattr("simqueue.cli.actions.run.run_scenario", _raise(error))
     assert run_command(["run", str(toy())]) == code
     assert capsys.readouterr() == ("", line)
 
 
 def test_debug_shows_the_traceback(toy: WriteToy) -> None:
-    """With --debug an error comes with its traceback; the exit code stays."""
+    """With --debug, an error comes with its traceback and the same exit code."""
     done = _process("validate", str(toy(("value: 10", "value: 0"))), "--debug")
     assert done.returncode == 2
     assert "Traceback" in done.stderr
@@ -235,7 +235,7 @@ def test_debug_shows_the_traceback(toy: WriteToy) -> None:
 
 
 def test_version() -> None:
-    """--version prints name and version, and what the engine is made of."""
+    """--version prints the name, the version, and whether the engine is compiled."""
     done = _process("--version")
     assert done.returncode == 0
     assert re.fullmatch(r"simqueue \S+, (compiled|pure Python)\n", done.stdout)
@@ -243,7 +243,7 @@ def test_version() -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], [], ["list"], ["run", "--help"]])
 def test_help(arguments: list[str]) -> None:
-    """Help goes to stdout with exit code 0, also where a command alone asks for it."""
+    """Help goes to stdout with exit code 0; without a command, help is shown too."""
     done = _process(*arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Usage: simqueue")
@@ -259,7 +259,7 @@ def test_summaries_are_not_cut(group: list[str]) -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["validate", "FILE"], ["run", "--help"], ["list", "policies"]])
 def test_start_up_is_light(toy: WriteToy, arguments: list[str]) -> None:
-    """Help, validation and lists do without the heavy libraries, so that they answer at once."""
+    """Help, validation and lists load no heavy libraries, so that they are fast."""
     _does_without_heavy_libraries([str(toy()) if argument == "FILE" else argument for argument in arguments])
 
 
@@ -280,8 +280,8 @@ def test_start_up_is_light(toy: WriteToy, arguments: list[str]) -> None:
         ("{kind: constant, seconds: 0.01}", "{kind: linear, overhead_s: 0.01, per_decode_s: 1.0e-4}"),
     ],
 )
-def test_validation_draws_nothing(toy: WriteToy, old: str, new: str) -> None:
-    """Validation needs no arrays where the settings alone tell whether there will be as much as is asked for."""
+def test_validation_draws_no_requests(toy: WriteToy, old: str, new: str) -> None:
+    """Validation loads no arrays if the settings alone show that there are enough requests."""
     _does_without_heavy_libraries(["validate", str(toy((old, new)))])
 
 
@@ -321,22 +321,22 @@ def _does_without_heavy_libraries(given: list[str]) -> None:
 
 
 def test_closed_pipe_is_no_traceback(toy: WriteToy) -> None:
-    """A reader that goes away, as `head` does, is not answered with a traceback."""
+    """A reader that closes its pipe early, as `head` does, causes no traceback."""
     shell = f"{sys.executable} -m simqueue run {toy()} --json | {sys.executable} -c pass"
     done = subprocess.run(shell, shell=True, check=False, capture_output=True, encoding="utf-8")  # noqa: S602 - a pipe needs a shell
     assert done.stderr == ""
 
 
 @pytest.mark.parametrize("module", ["simqueue.conformance --help", "simqueue list models"])
-def test_no_command_minds_a_closed_pipe(module: str) -> None:
-    """Whatever is printed, a reader that goes away is not answered with a traceback."""
+def test_closed_pipe_in_other_commands(module: str) -> None:
+    """A closed pipe causes no traceback in commands that print without a table either."""
     shell = f"{sys.executable} -m {module} | {sys.executable} -c pass"
     done = subprocess.run(shell, shell=True, check=False, capture_output=True, encoding="utf-8")  # noqa: S602 - a pipe needs a shell
     assert done.stderr == ""
 
 
 def test_interrupted_while_loading() -> None:
-    """Ctrl-C while modules are still being loaded is one line and exit code 130, too."""
+    """Ctrl-C while modules are being imported gives one line and exit code 130."""
     code = (
         "import builtins, sys; real = builtins.__import__\n"
         "def slow(name, *rest, **more):\n"
@@ -361,7 +361,7 @@ def test_interrupted_while_loading() -> None:
     ],
 )
 def test_validate_reads_the_trace(toy: WriteToy, capsys: Capture, change: str, words: str) -> None:
-    """What a run would find wrong with the trace is found by validate and workload, in the same words."""
+    """Errors in a trace are reported by validate, run and workload in the same words."""
     file = toy()
     kept, _, _ = file.read_text().partition("  arrivals")
     policies = "policies:\n  vllm: {scheduler: chunked}\n"
@@ -374,7 +374,7 @@ def test_validate_reads_the_trace(toy: WriteToy, capsys: Capture, change: str, w
 
 
 def test_rejections_are_explained(toy: WriteToy, capsys: Capture, tmp_path: Path) -> None:
-    """A pool too small for every request is told above the table, with the count and the numbers of the first."""
+    """If the pool is too small for all requests, a warning gives their number and the sizes of the first."""
     file = toy(("blocks: 49", "blocks: 2"), ("num_requests: 10", "num_requests: 40"))
     assert run_command(["run", str(file), "--no-figures", "--quiet", "--out", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out

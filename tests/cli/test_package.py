@@ -1,4 +1,4 @@
-"""What `import simqueue` offers."""
+"""The names of the package `simqueue`."""
 
 import subprocess
 import sys
@@ -9,14 +9,14 @@ import simqueue
 
 
 def test_public_names_are_there() -> None:
-    """Every public name can be had, and is listed."""
+    """Every public name can be imported, and `dir` lists it."""
     for name in simqueue.__all__:
         assert getattr(simqueue, name) is not None
     assert dir(simqueue) == sorted(simqueue.__all__)
 
 
 def test_unknown_name() -> None:
-    """A name that is not there is an AttributeError, as of any module."""
+    """An unknown name is an AttributeError, as for any module."""
     with pytest.raises(AttributeError, match="no attribute 'runn'"):
         _ = simqueue.runn
 

@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> str:
 
 
 def test_theory_lists_describes_and_evaluates(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a name formulas are listed, without values parameters, with both the result."""
+    """Without a name, formulas are listed; without values, parameters; with both, the result is printed."""
     assert run_command(["theory"]) == 0
     assert "erlang_b" in capsys.readouterr().out
     assert run_command(["theory", "mm1"]) == 0
@@ -50,13 +50,13 @@ def test_theory_lists_describes_and_evaluates(capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_theory_explains_mistakes(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An unknown formula, a value that is no number and an unstable queue are one line each."""
+    """An unknown formula, a value that is not a number, and an unstable queue give one line each."""
     assert run_command(["theory", *arguments]) == 2
     assert told in capsys.readouterr().err
 
 
-def test_capacity_alone(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Capacity, limit, load and estimates as JSON, and a figure."""
+def test_capacity_as_json_and_figure(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Capacity, limit, load and estimates are printed as JSON, and a figure is written."""
     assert run_command(["capacity", file, "--json", "--figure", str(tmp_path / "c.png")]) == 0
     found = json.loads(capsys.readouterr().out)["whole"]
     assert found["capacity_rps"] == pytest.approx(10.6383, abs=1e-4)
@@ -67,13 +67,13 @@ def test_capacity_alone(file: str, tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_theory_shows_brackets(capsys: pytest.CaptureFixture[str]) -> None:
-    """The list of formulas names M/M^[b,b]/1 with its brackets, which are no markup."""
+    """The list of formulas shows M/M^[b,b]/1 with its brackets, which are not markup."""
     assert run_command(["theory"]) == 0
     assert "M/M^[b,b]/1" in capsys.readouterr().out
 
 
-def test_capacity_says_why_it_has_nothing(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A closed loop has no rate: no table of dashes and no accuracy, but the reason, and an error; null in JSON."""
+def test_capacity_gives_the_reason_if_it_is_unknown(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A closed loop has no rate: the reason is an error, without a table; in JSON, the capacity is null."""
     loop = ["--set", "workload.arrivals=null", "--set", "workload.users={count: 5, think_s: 0.1}"]
     assert run_command(["capacity", file, *loop]) == 2
     out, err = capsys.readouterr()
@@ -84,7 +84,7 @@ def test_capacity_says_why_it_has_nothing(file: str, capsys: pytest.CaptureFixtu
 
 
 def test_capacity_checks_the_figure_first(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A figure that cannot be written is refused before anything is printed."""
+    """A figure in an unknown format is an error before anything is printed."""
     assert run_command(["capacity", file, "--figure", "x.pdf"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -92,7 +92,7 @@ def test_capacity_checks_the_figure_first(file: str, capsys: pytest.CaptureFixtu
 
 
 def test_compare_on_the_command_line(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Ten replications by default, a verdict a row, as JSON and as a table."""
+    """By default there are ten replications, with a verdict per row, as JSON and as a table."""
     assert run_command(["compare", file, "--metric", "p99_itl_ms", "--json", "--quiet"]) == 0
     found = json.loads(capsys.readouterr().out)["comparisons"]
     assert [row["verdict"] for row in found] == ["better"]
@@ -101,7 +101,7 @@ def test_compare_on_the_command_line(file: str, capsys: pytest.CaptureFixture[st
 
 
 def test_run_takes_replications(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--replications fills the table with half-widths and writes the replications' own rows."""
+    """--replications adds half-widths to the table and writes one row per replication."""
     out = tmp_path / "out"
     assert run_command(["run", file, "--replications", "3", "--out", str(out), "--no-figures", "--quiet"]) == 0
     assert "±" in capsys.readouterr().out
@@ -109,15 +109,15 @@ def test_run_takes_replications(file: str, tmp_path: Path, capsys: pytest.Captur
 
 
 def test_verify_one_case(capsys: pytest.CaptureFixture[str]) -> None:
-    """A built-in case agrees with theory; a scenario without exact theory says why; a wrong name is told."""
+    """A built-in case agrees with theory; an unknown case is an error with the nearest name."""
     assert run_command(["verify", "--case", "slots-for-all", "--replications", "3"]) == 0
     assert "agrees" in capsys.readouterr().out
     assert run_command(["verify", "--case", "slots-for-al"]) == 2
     assert "did you mean 'slots-for-all'" in capsys.readouterr().err
 
 
-def test_verify_says_where_theory_does_not_apply(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Eight slots with prefill have no exact theory: the verdict is a reason, and no failure."""
+def test_verify_without_an_exact_theory(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Eight slots with prefill have no exact theory: the note gives the reason, and the exit code is 0."""
     assert run_command(["verify", file, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {row["verdict"] for row in found} == {"no exact theory"}

@@ -1,4 +1,4 @@
-"""Recorded schedules: where they are, and one to alter."""
+"""Recorded schedules, read from their files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parents[1] / "data" / "golden"
 
 @pytest.fixture
 def recorded() -> Callable[[str], dict[str, Any]]:
-    """Return a reader of recordings by their names, as in ``vllm-0.33.0/fuzz_00``."""
+    """Return a function that reads a recording by its name, such as ``vllm-0.33.0/fuzz_00``."""
 
     def read(name: str) -> dict[str, Any]:
         content: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))

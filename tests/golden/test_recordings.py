@@ -1,4 +1,4 @@
-"""Every schedule recorded from the real scheduler is reproduced exactly."""
+"""Every schedule that was recorded from the real scheduler is reproduced exactly."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ FILES = sorted(FOLDER.glob("*/*.json"))
 
 
 def test_all_recordings_are_here() -> None:
-    """69 schedules of 0.33.0 and 31 of 0.11.0 are compared; a missing file would be a promise less."""
+    """69 schedules of 0.33.0 and 31 of 0.11.0 are compared; a missing file would go unnoticed otherwise."""
     counts = {folder.name: len(list(folder.glob("*.json"))) for folder in FOLDER.iterdir() if folder.is_dir()}
     assert counts == {"vllm-0.33.0": 69, "vllm-0.11.0": 31}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_recorded_schedule_is_reproduced(file: Path) -> None:
-    """Steps, tokens, order, preemptions, hits, free blocks and times agree, folded or not, with all invariants on."""
+    """Steps, tokens, order, preemptions, hits, free blocks and times agree, folded and stepped; invariants hold."""
     recorded = json.loads(file.read_text(encoding="utf-8"))
     assert first_difference(recorded, check=True) is None
     assert first_difference(recorded, fast=True, check=True) is None
 
 
 def test_recordings_reach_every_rule() -> None:
-    """Among them are all modes: preemption, hits, priority, thresholds, chunking off, a watermark, a stall, async."""
+    """The recordings cover preemption, hits, priority, thresholds, chunking off, a watermark, a stall, async."""
     recordings = [json.loads(file.read_text(encoding="utf-8")) for file in FILES]
     configs = [recording["config"] for recording in recordings]
     assert any(config.get("async_scheduling") for config in configs)
