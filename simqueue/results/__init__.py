@@ -1,1 +1,1 @@
-"""What came out of a run: metric definitions, tables, the summary, and how they are stored."""
+"""The results of a run: metric definitions, tables, the summary, and files."""

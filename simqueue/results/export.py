@@ -1,4 +1,4 @@
-"""The requests of a run as a trace that plays the same run again (``trace: {format: jsonl, origin: file}``)."""
+"""The requests of a run as a trace that reproduces the run (``trace: {format: jsonl, origin: file}``)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 
 def export_trace(recording: Recording, path: Path) -> int:
-    """Write the requests of a run to a file, one JSON object a line, in order of arrival, and return their number.
+    """Write the requests of a run to a file, one JSON object per line, in order of arrival, and return their number.
 
-    Every attempt is a request of its own, with the times that the run gave it; so the file needs no clients to be
-    played again. Requests that had not been sent when the run ended at its horizon are left out: they never reached the
-    server.
+    Every attempt is a separate request with the arrival time it had in the run, so the trace needs no clients. Requests
+    that had not been sent when the run ended at its horizon are left out.
 
     Raises
     ------

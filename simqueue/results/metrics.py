@@ -1,9 +1,8 @@
-"""Definitions of the metrics, one function each, on plain arrays.
+"""Definitions of the metrics on plain arrays.
 
-Names and formulas of the latencies are those of vLLM's serving benchmark (``vllm/benchmarks/serve.py``):
-TTFT, TPOT and E2EL are taken per request, ITL is pooled over tokens. Everything here is in seconds; tables
-and summaries show milliseconds. NaN marks a request for which a quantity is undefined; statistics of nothing
-are None.
+The names and formulas of the latencies are those of vLLM's serving benchmark (``vllm/benchmarks/serve.py``): TTFT, TPOT
+and E2EL are per request, and ITL is pooled over tokens. Values here are in seconds; tables and summaries show
+milliseconds. NaN means that a quantity is undefined for a request. Statistics of an empty sample are None.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ Mask = NDArray[np.bool_]
 
 
 def has_status(requests: Mapping[str, NDArray[Any]], status: Status) -> Mask:
-    """Return which requests ended as `status`, shape (n_requests,)."""
+    """Return a mask of the requests with this status, shape (n_requests,)."""
     return np.asarray(requests["status"] == status.value, dtype=np.bool_)
 
 
 class Latencies:
-    """The latencies of each request, in seconds, NaN where undefined; arrays of shape (n_requests,).
+    """The latencies of each request, in seconds, NaN if undefined; arrays of shape (n_requests,).
 
-    They count from when the request was wanted: from its arrival, or earlier if it waited at its client or is a retry.
-    Each is made when it is asked for, since those of a long run take much memory.
+    A latency starts when the client wanted the request: at its arrival, or earlier if the request waited at its client
+    or is a retry. Each array is computed on access, because those of a long run take much memory.
     """
 
     def __init__(self, requests: Mapping[str, NDArray[Any]]) -> None:
@@ -40,14 +39,14 @@ class Latencies:
 
     @property
     def queue_s(self) -> Floats:
-        """From arrival to the start of the first step that works on the request. Undefined if none did."""
+        """Time to the start of the first step with this request; undefined if there is none."""
         return np.asarray(self._requests["first_scheduled_s"] - self._wanted_s())
 
     @property
     def ttft_s(self) -> Floats:
-        """Time to first token, from arrival to the first token the client saw (a preemption does not take it back).
+        """Time to the first token that the client saw; a later preemption does not change it.
 
-        Undefined where no token was made.
+        Undefined if no token was emitted.
         """
         return np.asarray(self._requests["first_token_s"] - self._wanted_s())
 
@@ -55,7 +54,7 @@ class Latencies:
     def tpot_s(self) -> Floats:
         """Time per output token after the first: (E2EL - TTFT) / (tokens - 1).
 
-        Undefined for outputs of one token and for requests that did not finish.
+        Undefined for outputs of one token and for requests that have not finished.
         """
         requests = self._requests
         finished = has_status(requests, Status.FINISHED)
@@ -63,13 +62,13 @@ class Latencies:
 
     @property
     def e2el_s(self) -> Floats:
-        """End-to-end latency, from arrival to the end. Undefined for requests that did not finish."""
+        """End-to-end latency, to the last token; undefined for requests that have not finished."""
         finished = has_status(self._requests, Status.FINISHED)
         return np.where(finished, self._requests["finish_s"] - self._wanted_s(), np.nan)
 
     @property
     def max_itl_s(self) -> Floats:
-        """The longest gap between two consecutive tokens. Undefined with fewer than two tokens."""
+        """The longest gap between two consecutive tokens; undefined with fewer than two tokens."""
         return np.asarray(self._requests["max_itl_s"], dtype=np.float64)
 
     def _wanted_s(self) -> Floats:
@@ -77,17 +76,17 @@ class Latencies:
 
 
 def latencies(requests: Mapping[str, NDArray[Any]]) -> Latencies:
-    """Return the latencies of each request of a recording's `requests` columns."""
+    """Return the latencies for the `requests` columns of a recording."""
     return Latencies(requests)
 
 
 def client_wait_s(requests: Mapping[str, NDArray[Any]]) -> Floats:
-    """Return how long each request waited at its client (for its turn to send, or to try again), in seconds."""
+    """Return how long each request waited at its client, for a free connection or for a retry, in seconds."""
     return np.asarray(requests["arrival_s"] - requests.get("wanted_s", requests["arrival_s"]))
 
 
 def tpot_s(first_token_s: Floats, finish_s: Floats, tokens: Integers, finished: Mask) -> Floats:
-    """Return (finish - first token) / (tokens - 1) in seconds, NaN where undefined."""
+    """Return (finish - first token) / (tokens - 1) in seconds, NaN if undefined."""
     gaps = tokens - 1
     tpot = np.full(len(gaps), np.nan)
     np.divide(finish_s - first_token_s, gaps, out=tpot, where=finished & (gaps > 0))
@@ -95,26 +94,26 @@ def tpot_s(first_token_s: Floats, finish_s: Floats, tokens: Integers, finished: 
 
 
 def mean(values: Floats) -> float | None:
-    """Return the arithmetic mean, or None of nothing."""
+    """Return the arithmetic mean, or None if there are no values."""
     return float(np.mean(values)) if len(values) else None
 
 
 def percentile(values: Floats, q: float) -> float | None:
-    """Return the `q`-th percentile (0 to 100) by numpy's linear interpolation, or None of nothing."""
+    """Return the `q`-th percentile (0 to 100) by numpy's linear interpolation, or None if there are no values."""
     return float(np.percentile(values, q)) if len(values) else None
 
 
 def total(parts: Iterable[Floats]) -> float:
-    """Return the sum of all numbers, summed exactly and rounded once: how they are cut into parts changes no bit."""
-    # a view hands out one number after the other, where a list would hold them all
+    """Return the exact sum of all numbers, rounded once, so that it does not depend on how they are cut into parts."""
+    # A memory view yields one number at a time; a list would hold all of them.
     return math.fsum(number for part in parts for number in part.data)
 
 
 def products(values: Floats, counts: Integers) -> Iterator[Floats]:
     """Yield arrays whose exact sum is the exact sum of values * counts, for counts from 0 up to 2^52.
 
-    A product of two numbers of 53 bits rounds; those of their halves do not (Dekker, A floating-point technique for
-    extending the available precision, 1971).
+    The product of two 53-bit numbers is rounded; the products of their halves are exact (Dekker, A floating-point
+    technique for extending the available precision, 1971).
     """
     scaled = values * (2.0**27 + 1)
     high = scaled - (scaled - values)
@@ -126,16 +125,15 @@ def products(values: Floats, counts: Integers) -> Iterator[Floats]:
 
 
 def share(part: float, whole: float) -> float | None:
-    """Return part / whole, or None where there is no whole."""
+    """Return part / whole, or None unless whole > 0."""
     return part / whole if whole > 0 else None
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """A sample given as distinct values in rising order and how often each occurs.
+    """A sample as distinct values in ascending order and their counts.
 
-    Two ways of cutting the same sample into (value, count) pairs give the same `Pooled`, and so the same
-    statistics to the last bit.
+    Any division of the same sample into (value, count) pairs gives the same `Pooled`, and so bit-identical statistics.
     """
 
     values: Floats
@@ -143,7 +141,7 @@ class Pooled:
 
     @classmethod
     def of(cls, values: Floats, counts: Integers) -> Pooled:
-        """Pool pairs in any order, with equal values and zero counts allowed."""
+        """Pool pairs in any order; equal values and zero counts are allowed."""
         held = counts > 0
         distinct, index = np.unique(values[held], return_inverse=True)
         totals = np.zeros(len(distinct), dtype=np.int64)
@@ -157,39 +155,40 @@ class Pooled:
 
     @property
     def maximum(self) -> float | None:
-        """Largest value, or None of nothing."""
+        """Largest value, or None if the sample is empty."""
         return float(self.values[-1]) if len(self.values) else None
 
-    def at(self, places: Sequence[int]) -> list[float]:
-        """Return the members at some places of the sample in rising order, counted from 0."""
-        found: list[float] = self.values[np.searchsorted(np.cumsum(self.counts), places, side="right")].tolist()
+    def at(self, ranks: Sequence[int]) -> list[float]:
+        """Return the values with these ranks in ascending order, counted from 0."""
+        found: list[float] = self.values[np.searchsorted(np.cumsum(self.counts), ranks, side="right")].tolist()
         return found
 
     def mean(self) -> float | None:
-        """Return the exact sum of the sample, rounded, over its size, or None of nothing."""
+        """Return the exact sum of the sample, rounded, over its size, or None if the sample is empty."""
         return total(products(self.values, self.counts)) / self.count if len(self.values) else None
 
     def percentile(self, q: float) -> float | None:
-        """Return the `q`-th percentile (0 to 100) of the sample, or None of nothing.
+        """Return the `q`-th percentile (0 to 100) of the sample, or None if the sample is empty.
 
-        The value is bit-identical to ``np.percentile(np.repeat(values, counts), q)``, whose interpolation
-        (method ``linear``) it follows, without expanding the sample.
+        The value is bit-identical to ``np.percentile(np.repeat(values, counts), q)`` (method ``linear``), but the
+        sample is not expanded.
         """
         if not len(self.values):
             return None
-        place = Place.of(q, self.count)
-        return place.between(*self.at([place.below, place.above]))
+        position = Position.of(q, self.count)
+        return position.between(*self.at([position.below, position.above]))
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a percentile lies: between two members of a sample in rising order, counted from 0.
+class Position:
+    """The position of a percentile between two values of a sample in ascending order.
 
     Attributes
     ----------
     below, above : int
+        Ranks of the two values, counted from 0.
     weight : float
-        How far it is from the one below towards the one above, from 0 to 1.
+        Distance from the value below, as a share (0 to 1) of that between the two.
     """
 
     below: int
@@ -197,30 +196,30 @@ class Place:
     weight: float
 
     @classmethod
-    def of(cls, q: float, count: int) -> Place:
-        """Find the `q`-th percentile (0 to 100) of `count` (>= 1) members."""
+    def of(cls, q: float, count: int) -> Position:
+        """Return the position of the `q`-th percentile (0 to 100) of `count` (>= 1) values."""
         last = count - 1
         position = last * (q / 100)
         below = min(math.floor(position), last)
         return cls(below, min(below + 1, last), position - below)
 
     def between(self, low: float, high: float) -> float:
-        """Return the percentile, given the two members."""
-        # numpy works from the nearer neighbour, which decides the last bit.
+        """Return the percentile, given the two values."""
+        # Like numpy, start from the nearer value: it decides the last bit.
         if self.weight < 0.5:
             return low + (high - low) * self.weight
         return high - (high - low) * (1 - self.weight)
 
 
 def meets_slo(found: Latencies, slo: Mapping[str, float]) -> Mask:
-    """Return which requests meet every given SLO, shape (n_requests,).
+    """Return a mask of the requests that meet every given SLO, shape (n_requests,).
 
     Parameters
     ----------
     found : Latencies
     slo : mapping
-        Upper bounds in milliseconds, any of ttft_ms, tpot_ms, e2el_ms. A bound itself is still met. A
-        finished request without a TPOT, its output being one token, meets any TPOT bound, as in vLLM.
+        Upper bounds in milliseconds, any of ttft_ms, tpot_ms, e2el_ms. A latency equal to its bound meets it. As in
+        vLLM, a finished request with one output token, which has no TPOT, meets any TPOT bound.
     """
     met = ~np.isnan(found.e2el_s)
     for name, bound_ms in slo.items():

@@ -1,8 +1,9 @@
-"""Statistics of a sample that need not fit into memory, to the last bit those of the whole.
+"""Statistics of a sample that need not fit into memory, bit-identical to those of the whole sample.
 
-The sample comes as pairs of a value and how often it occurs, some at a time and as often as wanted. The first pass adds
-up; a second one counts how much of the sample lies in each of many ranges of values, so that it is known in which of
-them a percentile lies; then only the pairs of that range are held.
+The sample is a sequence of parts, each with values and their counts, and can be read several times. The first pass
+computes the sum, the maximum and a small sample of the values, which gives the edges of many ranges. The second pass
+counts the observations in each range, so that the range of each percentile is known. The last passes hold only the
+pairs of such a range.
 """
 
 from __future__ import annotations
@@ -13,27 +14,27 @@ from typing import Final
 
 import numpy as np
 
-from simqueue.results.metrics import Floats, Integers, Place, Pooled, products, total
+from simqueue.results.metrics import Floats, Integers, Pooled, Position, products, total
 
 Pairs = tuple[Floats, Integers]
 Parts = Callable[[], Iterable[Pairs]]
-"""Goes through a sample anew each time: finite values, and how often each occurs (>= 0), arrays of equal length."""
+"""Returns the parts of a sample, from the start at each call: finite values and their counts (>= 0)."""
 
 PAIRS_AT_ONCE: Final = 100_000
 _SAMPLED: Final = 64
-"""One value in so many helps to choose the ranges."""
+"""One value in this many is sampled to choose the ranges."""
 
 
 @dataclass(frozen=True, slots=True)
 class PooledStatistics:
-    """A sample in a few numbers; None of nothing.
+    """Statistics of a sample; None if it is empty.
 
     Attributes
     ----------
     count : int
     mean, maximum : float or None
     percentiles : tuple of float or None
-        One each that was asked for.
+        In the order in which they were requested.
     """
 
     count: int
@@ -43,16 +44,16 @@ class PooledStatistics:
 
 
 def pooled_statistics(parts: Parts, levels: Sequence[float], pairs_at_once: int = PAIRS_AT_ONCE) -> PooledStatistics:
-    """Return the statistics that `Pooled.of` everything has, bit for bit, holding few pairs at a time.
+    """Return the same statistics as `Pooled.of` for the whole sample, with few pairs in memory.
 
     Parameters
     ----------
     parts : callable
         The sample.
     levels : sequence of float
-        The percentiles that are wanted, 0 to 100.
+        The percentiles to compute, 0 to 100.
     pairs_at_once : int
-        About how many pairs to hold at a time, beside a part; more only where the parts are many and small.
+        Approximate number of pairs in memory, in addition to one part; it is exceeded if there are many small parts.
     """
     outline = _Outline()
     added = total(outline.products(parts))
@@ -60,15 +61,15 @@ def pooled_statistics(parts: Parts, levels: Sequence[float], pairs_at_once: int 
     if not count:
         return PooledStatistics(0, None, None, (None,) * len(levels))
     ranges = _Ranges.of(parts, outline.edges(pairs_at_once))
-    places = [Place.of(q, count) for q in levels]
-    wanted = sorted({rank for place in places for rank in (place.below, place.above)})
-    members = ranges.members(parts, wanted, pairs_at_once)
-    found = tuple(place.between(members[place.below], members[place.above]) for place in places)
+    positions = [Position.of(q, count) for q in levels]
+    ranks = sorted({rank for position in positions for rank in (position.below, position.above)})
+    values = ranges.values_at(parts, ranks, pairs_at_once)
+    found = tuple(position.between(values[position.below], values[position.above]) for position in positions)
     return PooledStatistics(count, added / count, outline.maximum, found)
 
 
 class _Outline:
-    """What one pass over a sample tells: its size, its largest value, and a few of its values in rising order."""
+    """The result of one pass over a sample: its size, its largest value, and a small sample of its values."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -76,7 +77,7 @@ class _Outline:
         self._sampled: list[Floats] = []
 
     def products(self, parts: Parts) -> Iterator[Floats]:
-        """Go through the sample, and yield what adds up to its sum."""
+        """Go through the sample and yield arrays that add up to its sum."""
         for all_values, all_counts in parts():
             held = all_counts > 0
             values, counts = all_values[held], all_counts[held]
@@ -86,10 +87,10 @@ class _Outline:
             yield from products(values, counts)
 
     def edges(self, pairs_at_once: int) -> Floats:
-        """Return values that cut the pairs into ranges of about `pairs_at_once` or less; equal ones are not cut.
+        """Return values that divide the pairs into ranges of at most about `pairs_at_once`; equal values stay together.
 
-        Every part gave one value in so many of its own in rising order. So between two of all these values in rising
-        order lie that many pairs, and at most as many more of each part.
+        Each part contributes one in `_SAMPLED` of its sorted values. So between two neighbours of all sampled values
+        there are about `_SAMPLED` pairs, and at most as many more per part.
         """
         ranked = np.sort(np.concatenate(self._sampled))
         step = max(1, pairs_at_once // _SAMPLED)
@@ -98,14 +99,14 @@ class _Outline:
 
 @dataclass(frozen=True)
 class _Ranges:
-    """How a sample is spread over ranges of values.
+    """The number of observations in ranges of values.
 
     Attributes
     ----------
-    edges : array of shape (n_ranges - 1,), rising
-        Where a range ends and the next begins; an edge belongs to the latter.
+    edges : array of shape (n_ranges - 1,), ascending
+        Boundaries between the ranges; an edge belongs to the range above it.
     starts : array of shape (n_ranges + 1,)
-        How many members are below each range; last, how many there are.
+        Number of observations below each range, and the size of the sample as the last element.
     """
 
     edges: Floats
@@ -113,21 +114,21 @@ class _Ranges:
 
     @classmethod
     def of(cls, parts: Parts, edges: Floats) -> _Ranges:
-        """Count the members in each range."""
+        """Count the observations in each range."""
         counted = np.zeros(len(edges) + 2, dtype=np.int64)
         for values, counts in parts():
             np.add.at(counted, 1 + np.searchsorted(edges, values, side="right"), counts)
         return cls(edges, np.cumsum(counted))
 
-    def members(self, parts: Parts, places: Sequence[int], pairs_at_once: int) -> dict[int, float]:
-        """Return the members at some places of the sample in rising order, counted from 0."""
+    def values_at(self, parts: Parts, ranks: Sequence[int], pairs_at_once: int) -> dict[int, float]:
+        """Return the values with these ranks in ascending order, counted from 0."""
         found: dict[int, float] = {}
-        indices = np.searchsorted(self.starts, places, side="right") - 1
+        indices = np.searchsorted(self.starts, ranks, side="right") - 1
         for index in dict.fromkeys(indices.tolist()):
             start, end = self.starts[index : index + 2].tolist()
-            here = [place for place in places if start <= place < end]
+            here = [rank for rank in ranks if start <= rank < end]
             pooled = self._pooled(parts, index, pairs_at_once)
-            found.update(zip(here, pooled.at([place - start for place in here]), strict=True))
+            found.update(zip(here, pooled.at([rank - start for rank in here]), strict=True))
         return found
 
     def _pooled(self, parts: Parts, index: int, pairs_at_once: int) -> Pooled:
@@ -139,7 +140,7 @@ class _Ranges:
             inside = np.searchsorted(self.edges, values, side="right") == index
             waiting.append((values[inside], counts[inside]))
             size += len(waiting[-1][0])
-            # a value that is in many pairs is pooled before they become too many
+            # A value that occurs in many pairs is pooled before there are too many of them.
             if size > pairs_at_once + len(pooled.values):
                 pooled, waiting, size = _joined(pooled, waiting), [], 0
         return _joined(pooled, waiting)

@@ -1,4 +1,4 @@
-"""Many replications as one summary row: means, and Student-t intervals over the replications' own summaries."""
+"""One summary row for several replications: means with Student-t intervals over the replications' own values."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _PERCENTILES: Final = {"median": 50.0, "p95": 95.0, "p99": 99.0}
 INTERVAL_COLUMNS: Final = tuple(
     name for name, kind in SUMMARY_TYPES.items() if kind == "float64" and name not in _NO_INTERVAL
 )
-"""Columns of the summary that get ci_low_ and ci_high_ where there are replications."""
+"""Columns of the summary that have ci_low_ and ci_high_ columns if there are replications."""
 
 
 def pooled_rows(rows: Iterable[Row], confidence: float = CONFIDENCE) -> list[Row]:
-    """Return one row a policy and class from the rows of all replications.
+    """Return one row per policy and request class from the rows of all replications.
 
-    Counts are sums over the replications, quantities are means over them, extremes stay extremes. Intervals are over
-    the replications' own values, which are independent; requests of one run are not. A percentile that its sample
-    cannot carry has none.
+    Counts are summed over the replications, largest values are the largest of all, and other quantities are averaged.
+    Intervals are over the replications' own values, which are independent; requests of one run are not. A percentile
+    with too few observations has no interval.
 
     Parameters
     ----------
     rows : iterable of dict
-        As `simqueue.results.summary.summarize` makes them, of every replication.
+        The rows of all replications, as returned by `simqueue.results.summary.summarize`.
     confidence : float
         Nominal coverage of the intervals.
     """
@@ -44,13 +44,13 @@ def pooled_rows(rows: Iterable[Row], confidence: float = CONFIDENCE) -> list[Row
 
 
 def too_small(row: Mapping[str, Value], column: str) -> str | None:
-    """Return a note where a percentile rests on fewer requests than it takes for one to lie beyond it; else None."""
+    """Return a note if a percentile has fewer values than it needs for one to lie beyond it; else None."""
     found = missing_values(row, column)
-    return None if found is None else f"{column}: n too small, {found[0]} values; at least {found[1]} are needed"
+    return None if found is None else f"{column}: n too small: {found[0]} values, at least {found[1]} are needed"
 
 
 def missing_values(row: Mapping[str, Value], column: str) -> tuple[int, int] | None:
-    """Return how many values a percentile rests on and how many it takes for one to lie beyond it; None if enough."""
+    """Return how many values a percentile has and how many it needs for one to lie beyond it; None if it has enough."""
     q = _PERCENTILES.get(column.split("_", maxsplit=1)[0])
     n = _sample_size(row, column)
     if q is None or n is None or row.get(column) is None or carries_percentile(n, q):
@@ -72,6 +72,7 @@ def _pooled(rows: list[Row], confidence: float) -> Row:
 
 
 def _value(name: str, kind: str, rows: list[Row]) -> Value:
+    """Return a column's value for all replications: the first, the largest, the sum or the mean."""
     values = [row[name] for row in rows]
     known = [value for value in values if isinstance(value, int | float)]
     if name in _SAME:
@@ -84,6 +85,7 @@ def _value(name: str, kind: str, rows: list[Row]) -> Value:
 
 
 def _interval(name: str, rows: list[Row], confidence: float) -> Mapping[str, Value]:
+    """Return both ends of a column's interval; None unless the column is defined in all replications."""
     values = [value for row in rows if isinstance(value := row[name], int | float)]
     low = high = None
     if len(values) == len(rows) and not any(too_small(row, name) for row in rows):
@@ -93,6 +95,7 @@ def _interval(name: str, rows: list[Row], confidence: float) -> Mapping[str, Val
 
 
 def _sample_size(row: Mapping[str, Value], column: str) -> int | None:
+    """Return the number of values behind a column, per replication."""
     if column.endswith("itl_ms"):
         size = row["itl_count"]
     else:

@@ -1,4 +1,4 @@
-"""The result of a scenario: the runs of its policies, and every view of them that people ask for."""
+"""The result of a scenario: the runs of its policies with their tables, summary, warnings, figures and files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ import numpy as np
 
 from simqueue import figures
 from simqueue.errors import InputError
-from simqueue.request import Status
-from simqueue.results import export, store, tables
-from simqueue.results.metrics import has_status
+from simqueue.results import export, notices, store, tables
 from simqueue.results.replicated import pooled_rows
-from simqueue.results.steadiness import STEADY, OfferedLoad, judged, shown, too_light
+from simqueue.results.steadiness import OfferedLoad, judged, shown, too_light
 from simqueue.results.summary import ALL_CLASSES, Row, check_slo, summarize
 from simqueue.statistics.intervals import CONFIDENCE
 
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRun:
-    """What one policy left behind in one replication."""
+    """The recording of one replication of a policy."""
 
     policy: str
     replication: int
@@ -39,34 +37,34 @@ class PolicyRun:
 
 
 class Result:
-    """Everything known after a run. Tables are made when first asked for.
+    """The result of a scenario. Tables are computed when they are first used.
 
     Parameters
     ----------
     scenario : mapping
         The resolved scenario, of plain JSON values.
     version : str
-        The version of this package that made the result.
+        Version of the package that made the result.
     seed : int
     runs : sequence of PolicyRun
-        In the order in which policies are to be shown.
+        In the order in which policies are shown.
     slo : mapping, optional
         Upper bounds in milliseconds, any of ttft_ms, tpot_ms, e2el_ms.
     class_slo : mapping, optional
-        The same for classes of requests that have their own.
+        The same for request classes with bounds of their own.
     warmup_s : float
-        Requests that arrive before it are left out of latency statistics, throughputs and goodput.
+        Requests that arrive before this time are left out of latency statistics, throughputs and goodput.
     warnings : iterable of str
-        Lines about the scenario as a whole; those of the recordings are added by `Result` itself.
+        Warnings about the scenario as a whole; `Result` adds those about its runs.
     offered : mapping of str to OfferedLoad, optional
-        What each policy is asked for against what it can carry.
+        Offered load of each policy.
     confidence : float
         Nominal coverage of the intervals over replications.
 
     Raises
     ------
     InputError
-        If `slo` names something else.
+        If `slo` has an unknown key.
     """
 
     def __init__(
@@ -106,13 +104,13 @@ class Result:
 
     @cached_property
     def requests(self) -> pd.DataFrame:
-        """One row a request and policy."""
+        """One row per request and policy."""
         made = [tables.requests_table(run.recording, run.policy, run.replication) for run in self.runs]
         return tables.stacked(made, tables.REQUEST_TYPES)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """One row a step of the GPU, equal steps in a row merged."""
+        """One row per step of the GPU; consecutive equal steps are merged."""
         made = [tables.steps_table(run.recording, run.policy, run.replication) for run in self.runs]
         return tables.stacked(made, tables.STEP_TYPES)
 
@@ -123,40 +121,43 @@ class Result:
 
     @cached_property
     def replication_rows(self) -> tuple[Row, ...]:
-        """The summary of each replication by itself, as dicts of plain values, None where undefined."""
+        """The summary of each replication, as dicts of plain values, None if undefined."""
         overloaded = {row["policy"] for row in self.summary_rows if row["overloaded"]}
         return tuple(shown(row, overloaded=row["policy"] in overloaded) for row in self._rows(self.warmup_s))
 
     @cached_property
     def summary_rows(self) -> tuple[Row, ...]:
-        """The summary as dicts of plain values, None where undefined; replications as means with intervals."""
+        """The summary as dicts of plain values, None if undefined; replications become means with intervals."""
         return self._summarized(self.warmup_s)
 
     @cached_property
     def whole_run_rows(self) -> tuple[Row, ...]:
-        """The summary without a warm-up: every request of the run."""
+        """The summary of all requests, without a warm-up."""
         return self._summarized(0.0) if self.warmup_s else self.summary_rows
 
     @cached_property
     def replications(self) -> pd.DataFrame:
-        """One row a policy and replication, and one more a request class where there are any."""
+        """One row per policy and replication, and one more per request class if there are any."""
         return tables.summary_table(self.replication_rows)
 
     @cached_property
     def summary(self) -> pd.DataFrame:
-        """One row a policy, and one more a request class where there are any."""
+        """One row per policy, and one more per request class if there are any."""
         return tables.summary_table(self.summary_rows)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """One line each, without repetition: the scenario's, then those of each run."""
+        """One line per warning, without repetition: those of the scenario, then those of each run."""
         found = list(self._own_warnings)
         overall = [row for row in self.replication_rows if row["request_class"] == ALL_CLASSES]
         for run, row in zip(self.runs, overall, strict=True):
             where = f"{run.policy}, replication {run.replication}" if self.replicated else run.policy
-            found += [f"{where}: {line}" for line in (*run.recording.warnings, *self._nothing_measured(row))]
-        found += [f"{name}: {line}" for name in self.policies if (line := self._rejections(name))]
-        found += [f"{row['policy']}: {line}" for row in self.summary_rows for line in self._overload(row)]
+            lines = (*run.recording.warnings, *notices.nothing_measured(row, self.warmup_s))
+            found += [f"{where}: {line}" for line in lines]
+        for name in self.policies:
+            requests = [run.recording.requests for run in self.runs if run.policy == name]
+            found += [f"{name}: {line}" for line in notices.rejections(requests)]
+        found += [f"{row['policy']}: {line}" for row in self.summary_rows for line in notices.overload(row)]
         light = too_light([run.recording for run in self.runs])
         return tuple(dict.fromkeys([*found, *([light] if light else [])]))
 
@@ -175,31 +176,6 @@ class Result:
         rows = summarize(run.policy, run.replication, run.recording, self.slo, warmup_s, self.class_slo)
         return judged(rows, run.recording, self._offered.get(run.policy, OfferedLoad()), warmup_s)
 
-    def _rejections(self, policy: str) -> str | None:
-        """Return how many requests of a policy were refused, and why the first of them was."""
-        runs = [run.recording.requests for run in self.runs if run.policy == policy]
-        refused = [has_status(requests, Status.REJECTED) for requests in runs]
-        count = sum(int(mask.sum()) for mask in refused)
-        if not count:
-            return None
-        first = next(
-            requests["reject_reason"][mask][0] for requests, mask in zip(runs, refused, strict=True) if mask.any()
-        )
-        total = sum(len(mask) for mask in refused)
-        return f"{count} of {total} requests rejected" + (f", the first: {first}" if first else "")
-
-    def _overload(self, row: Row) -> list[str]:
-        if row["request_class"] != ALL_CLASSES or not row["overloaded"] or row["rejected"] == row["n_requests"]:
-            return []  # where all are refused there is nothing to be said about load
-        load = row["load"]
-        asked = "its queue grew throughout"
-        if isinstance(load, float) and load >= 1:
-            asked = f"offered load {load:.2f} of its capacity"
-        elif isinstance(load, float):
-            asked += f", though its load is estimated at {load:.2f} of its capacity"
-        shown = "; there is no steady state to show" if row["window"] == STEADY else ""
-        return [f"overloaded, {asked}: latencies grow with the length of the run{shown}"]
-
     @property
     def blocks_total(self) -> int | None:
         """Size of the first policy's KV pool in blocks; None without a run."""
@@ -213,26 +189,38 @@ class Result:
         return None
 
     def plot_cdf(self, metric: str, ax: Axes | None = None) -> Axes:
-        """Draw the distribution of a latency over finished requests, one line a policy.
+        """Draw the distribution of a latency over finished requests, one line per policy.
 
         Parameters
         ----------
         metric : {"ttft_ms", "tpot_ms", "e2el_ms"}
         ax : matplotlib Axes, optional
-            Where to draw; by default a new figure, found as ``.figure`` of what is returned.
+            The axes to draw on; by default those of a new figure, which is the attribute ``figure`` of the result.
 
         Raises
         ------
         InputError
-            If there is no such metric.
+            If the metric is unknown.
         """
         return figures.cdf_axes(self, metric, ax)
 
     def to_json(self, requests: bool = True, indent: int | None = None) -> str:
-        """Return one strict JSON object: scenario, version, seed, summary, requests (if asked), warnings.
+        """Return the result as one JSON object.
 
-        With replications there is `replications`, the summary of each, and with a warm-up `summary_whole_run`.
-        What is undefined is null. Raises ValueError for a number that JSON does not know.
+        Its keys are `scenario`, `version`, `seed`, `summary`, `requests` (optional) and `warnings`; with replications
+        also `replications`, their summaries, and with a warm-up `summary_whole_run`. Undefined values are null.
+
+        Parameters
+        ----------
+        requests : bool
+            Whether to include the table of requests.
+        indent : int, optional
+            As in `json.dumps`.
+
+        Raises
+        ------
+        ValueError
+            If a number is infinite or NaN, which JSON does not have.
         """
         content: dict[str, Any] = {
             "scenario": self.scenario,
@@ -250,28 +238,28 @@ class Result:
         return json.dumps(content, allow_nan=False, ensure_ascii=False, indent=indent)
 
     def save(self, directory: str | Path, figures: bool = True) -> list[Path]:
-        """Write tables, summary, resolved scenario and figures to a folder and return their paths.
+        """Write tables, summary, resolved scenario and figures to a folder and return the paths of the files.
 
-        See `simqueue.results.store.save` for what is written and what may be replaced.
+        `simqueue.results.store.save` lists the files, and the folders that can be replaced.
         """
         return store.save(self, Path(directory), draw=figures)
 
     def export_trace(self, path: str | Path, policy: str | None = None, replication: int = 0) -> int:
-        """Write the requests of one run as a trace that plays the same run again, and return their number.
+        """Write the requests of one run as a trace that reproduces the run, and return their number.
 
         Parameters
         ----------
         path : str or Path
-            A file of JSON lines; play it with ``trace: {format: jsonl, path: ..., origin: file}``.
+            A file of JSON lines; a scenario uses it with ``trace: {format: jsonl, path: ..., origin: file}``.
         policy : str, optional
-            Whose run; the first by default. Policies see the same requests unless users, sessions, timeouts or
-            max_concurrency make these depend on the answers.
+            By default the first. All policies see the same requests, unless users, sessions, timeouts or
+            `max_concurrency` make arrivals depend on responses.
         replication : int
 
         Raises
         ------
         InputError
-            If there is no such run, or the file cannot be written.
+            If there is no such run or the file cannot be written.
         """
         wanted = self.policies[0] if policy is None else policy
         for run in self.runs:
@@ -280,13 +268,3 @@ class Result:
         raise InputError(
             f"there is no run of policy '{wanted}', replication {replication}; policies: {', '.join(self.policies)}"
         )
-
-    def _nothing_measured(self, row: Row) -> list[str]:
-        n, excluded = row["n_requests"], row["warmup_excluded"]
-        if row["measured_requests"] or not n:
-            return []
-        if excluded == n:
-            return [f"all {n} requests arrived before warmup_s = {self.warmup_s:g}: nothing is measured"]
-        if row["completed"]:
-            return ["no request that arrived after the warm-up finished: its latencies are undefined"]
-        return [f"none of {n} requests finished: latencies are undefined"]

@@ -1,4 +1,4 @@
-"""Whether a run has a steady state, and what of its summary may be read as one."""
+"""Whether a run has a steady state, and which parts of its summary describe one."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _STEADY_STATE: Final = tuple(
     + ["mean_queue_ms"]
 )
 _LEAST_FOR_NOTICE: Final = 20
-_HARDLY_MEET: Final = 0.05
+_LEAST_OVERLAP: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedLoad:
-    """What a policy is asked for against what it can carry.
+    """The offered load of a policy.
 
     Attributes
     ----------
     load : float or None
-        Arrival rate over capacity; None where either is unknown.
+        Arrival rate over capacity; None if either is unknown.
     binding : str or None
-        What limits the capacity: slots, tokens, kv or compute.
+        The resource that limits the capacity: slots, tokens, kv or compute.
     """
 
     load: float | None = None
@@ -42,19 +42,19 @@ class OfferedLoad:
 
 
 def stay(recording: Recording) -> tuple[Floats, Floats]:
-    """Return when each request came and went, in seconds, in order of arrival; infinity where it stayed."""
+    """Return when each request arrived and left, in seconds, in order of arrival; infinity if it never left."""
     requests = recording.requests
     still_there = has_status(requests, Status.UNFINISHED)
     return requests["arrival_s"], np.where(still_there, np.inf, requests["finish_s"])
 
 
 def run_trend(recording: Recording) -> Trend | None:
-    """Return how the number inside developed while requests arrived; None of too few requests."""
+    """Return how the number of requests in the system developed; None with too few requests."""
     return trend(*stay(recording))
 
 
 def judged(rows: list[Row], recording: Recording, offered: OfferedLoad, warmup_s: float) -> list[Row]:
-    """Return the rows of one run with load, binding, overloaded, window and warm-up filled in."""
+    """Return the rows of one run with load, binding, overloaded, window and warmup_s filled in."""
     added: Row = {
         "load": offered.load,
         "binding": offered.binding,
@@ -66,38 +66,38 @@ def judged(rows: list[Row], recording: Recording, offered: OfferedLoad, warmup_s
 
 
 def _overloaded(load: float | None, recording: Recording) -> bool | None:
-    """Return whether the run has no steady state; None where neither load nor trend can tell.
+    """Return whether the run has no steady state; None if neither load nor trend can tell.
 
-    Without a load, people who wait for answers before they ask again are left out: however slow the server, they never
-    are more than they are. What they and all others do together still shows that a queue grows.
+    A rising trend of all requests always shows overload. Otherwise, and without a load, only requests of no session and
+    no client count. The others wait for earlier responses, so their number is bounded however slow the server is.
     """
     found = run_trend(recording)
     if load is not None or (found is not None and found.rising):
         return is_overloaded(load, found)
-    alone = _asks_unanswered(recording)
-    if not alone.any():
+    independent = _independent(recording)
+    if not independent.any():
         return None
     arrival_s, leave_s = stay(recording)
-    given_up = float(np.mean(has_status(recording.requests, Status.TIMED_OUT)[alone]))
-    return is_overloaded(None, trend(arrival_s[alone], leave_s[alone]), conclusive=given_up <= BACKLOG_SHARE)
+    timed_out = float(np.mean(has_status(recording.requests, Status.TIMED_OUT)[independent]))
+    found = trend(arrival_s[independent], leave_s[independent])
+    return is_overloaded(None, found, conclusive=timed_out <= BACKLOG_SHARE)
 
 
-def _asks_unanswered(recording: Recording) -> Mask:
-    """Return which requests came whatever became of others: those of no session and no client, shape (n_requests,)."""
+def _independent(recording: Recording) -> Mask:
+    """Return a mask of the requests whose arrival depends on no response: those of no session and no client."""
     requests = recording.requests
-    alone = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
+    found = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
     for name in ("session", "client"):
         if name in requests:
-            alone &= np.array([label is None for label in requests[name]], dtype=np.bool_)
-    return alone
+            found &= np.array([label is None for label in requests[name]], dtype=np.bool_)
+    return found
 
 
 def shown(row: Row, *, overloaded: bool) -> Row:
-    """Return a row as it may be shown: without the latencies of a steady state that does not exist.
+    """Return a row without the latencies of a steady state that does not exist.
 
-    In an overloaded policy with a warm-up no latency is shown: it was meant as a steady state's, and there is none.
-    With replications the policy is judged as a whole. Hiding only those replications that look overloaded would leave
-    the mean of the lucky ones.
+    With a warm-up, latencies describe the steady state, so an overloaded policy has none. With replications, all rows
+    of the policy are treated alike: to remove only the replications that look overloaded would bias the mean.
     """
     if not (overloaded and row["window"] == STEADY):
         return row
@@ -106,19 +106,19 @@ def shown(row: Row, *, overloaded: bool) -> Row:
 
 
 def too_light(recordings: list[Recording]) -> str | None:
-    """Return a notice if so few requests meet each other in any of the runs that policies cannot differ.
+    """Return a warning if the load is so low in all runs that policies cannot differ.
 
-    Runs in which hardly anybody was served say nothing about the load: who is refused meets nobody.
+    Runs with fewer than 20 finished requests do not count: if requests are rejected, few are in the system together.
     """
     shares = [
         overlap_share(*stay(recording)) for recording in recordings if len(recording.requests) and _enough(recording)
     ]
     known = [share for share in shares if share is not None]
-    if not known or max(known) >= _HARDLY_MEET:
+    if not known or max(known) >= _LEAST_OVERLAP:
         return None
     return (
-        f"at most {100 * max(known):.1f} % of the requests found another one inside: at so low a load policies cannot "
-        "differ; raise the rate, or start elsewhere in the trace"
+        f"at most {100 * max(known):.1f} % of the requests arrived while another request was in the system: at such a "
+        "low load policies cannot differ; raise the rate, or use another part of the trace"
     )
 
 

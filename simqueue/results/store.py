@@ -1,4 +1,4 @@
-"""Writing a result to a folder: all of it or nothing, and the same bytes for the same result."""
+"""Writes a result to a folder: completely or not at all, and with the same bytes for the same result."""
 
 from __future__ import annotations
 
@@ -24,19 +24,26 @@ MARKER: Final = "simqueue-result.json"
 def save(result: Result, directory: Path, *, draw: bool) -> list[Path]:
     """Write `result` to `directory` and return the paths of its files.
 
-    Written are requests.parquet, steps.parquet, summary.csv, replications.csv (where there are several), summary.json
-    (the summary with scenario, version, seed and warnings), scenario.json (resolved), and figures/ as PNG and SVG. A
-    marker file (`MARKER`) lists them. All is written to a temporary folder beside the target and renamed at the end.
-    No file holds a date.
+    The files are requests.parquet, steps.parquet, summary.csv, replications.csv (with several replications),
+    summary.json (the summary with scenario, version, seed and warnings), scenario.json (resolved), and figures/ as PNG
+    and SVG. A marker file (`MARKER`) lists them. All files are written to a temporary folder next to the target, which
+    is renamed at the end. No file contains a date.
 
-    A missing or empty target is filled; an earlier result of this package is replaced.
+    The target can be missing, an empty folder, or an earlier result, which is replaced.
+
+    Parameters
+    ----------
+    result : Result
+    directory : Path
+    draw : bool
+        Whether to draw the figures.
 
     Raises
     ------
     InputError
-        If the target is a file, a folder with other files in it, or cannot be created.
+        If the target is a file, contains other files, or cannot be created.
     RunError
-        If writing fails; the target is then as it was before.
+        If writing fails; the target is then unchanged.
     """
     target = directory.resolve()
     _check_replaceable(target, directory)
@@ -56,17 +63,17 @@ def save(result: Result, directory: Path, *, draw: bool) -> list[Path]:
 
 
 def _check_replaceable(target: Path, shown: Path) -> None:
-    """Refuse a target that holds anything but an earlier result."""
+    """Raise `InputError` if the target contains anything but an earlier result."""
     if not target.exists():
         return
     if not target.is_dir():
-        raise InputError(f"{shown}: is a file; a new folder or an earlier result of simqueue is wanted")
+        raise InputError(f"{shown}: is a file; must be a new folder or an earlier result of simqueue")
     there = sorted(path.relative_to(target).as_posix() for path in target.rglob("*") if not path.is_dir())
     if not there:
         return
     written = _listed(target / MARKER)
     if written is None:
-        raise InputError(f"{shown}: holds files that are not a result of simqueue (such as {there[0]}); choose another")
+        raise InputError(f"{shown}: contains files that are no result of simqueue, such as {there[0]}; choose another")
     foreign = [name for name in there if name not in written]
     if foreign:
         raise InputError(
@@ -75,7 +82,7 @@ def _check_replaceable(target: Path, shown: Path) -> None:
 
 
 def _listed(marker: Path) -> list[str] | None:
-    """Return the files that the marker says were written, itself included; None if it is not a marker."""
+    """Return the files that a marker lists, including the marker; None if the file is not a marker."""
     try:
         content = json.loads(marker.read_text(encoding="utf-8"))
         return [MARKER, *map(str, content["files"])]
@@ -114,7 +121,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _swap(staged: Path, target: Path, old: Path) -> None:
-    """Put `staged` where `target` is; what was there is back in place if that fails."""
+    """Rename `staged` to `target`; if that fails, `target` is as before."""
     if not target.exists():
         staged.rename(target)
         return

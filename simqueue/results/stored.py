@@ -1,4 +1,4 @@
-"""A result read back from the folder it was saved to."""
+"""Reads a result from the folder to which it was saved."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class StoredResult:
 
     @property
     def slo(self) -> Mapping[str, float]:
-        """Limits in milliseconds."""
+        """Latency limits in milliseconds."""
         return {name: limit for name, limit in (self.scenario.get("slo") or {}).items() if limit is not None}
 
     @property
     def warmup_s(self) -> float:
-        """Requests that arrived before are not measured."""
+        """Requests that arrive before this time are not measured."""
         found = self.summary_rows[0].get("warmup_s") if self.summary_rows else None
         return float(found) if isinstance(found, int | float) else 0.0
 
@@ -65,15 +65,15 @@ class StoredResult:
 
 
 def read_result(folder: Path) -> StoredResult:
-    """Read what `Result.save` wrote.
+    """Read a result that `Result.save` wrote.
 
     Raises
     ------
     InputError
-        If the folder holds no result, or part of it is missing or spoilt.
+        If the folder contains no result, or if a file is missing or damaged.
     """
     if not (folder / MARKER).is_file():
-        raise InputError(f"{folder}: holds no result of simqueue ({MARKER} is not there)")
+        raise InputError(f"{folder}: contains no result of simqueue ({MARKER} is missing)")
     try:
         said = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
         return StoredResult(

@@ -1,7 +1,7 @@
-"""Tables that go to Parquet files while a run is under way, so that its memory does not grow with its length.
+"""Tables that are written to Parquet files during a run, so that its memory does not grow with its length.
 
-Columns become Arrow arrays from their bytes: Arrow's own conversion would load pandas, which takes more memory than
-everything else here.
+Arrow arrays are made from the bytes of the columns, because Arrow's own conversion would load pandas, which needs more
+memory than everything else here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simqueue.simulation.recording import Column, Table
 
 
 class ParquetSink:
-    """One table in one file, in chunks of rows (`simqueue.simulation.columns.Sink`).
+    """Writes one table to one file, in chunks of rows (`simqueue.simulation.columns.Sink`).
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class ParquetSink:
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, columns: Mapping[str, Column]) -> None:
-        """Append rows; every call has the same columns of the same types."""
+        """Append rows. Every call must have the same columns with the same types."""
         arrays = [_text(column) if column.dtype == object else _numbers(column) for column in columns.values()]
         rows = pa.RecordBatch.from_arrays(arrays, names=list(columns))
         if self._writer is None:
@@ -38,14 +38,14 @@ class ParquetSink:
         self._writer.write_batch(rows)
 
     def finish(self) -> StoredTable:
-        """Close the file and return its columns, each read when it is asked for."""
+        """Close the file and return its columns, which are read on access."""
         if self._writer is not None:
             self._writer.close()
         return StoredTable(self._path)
 
 
 class StoredTable(Table):
-    """The columns of a Parquet file; each lookup reads one of them. A part is what was written at one time."""
+    """The columns of a Parquet file; each access reads one column. A part is one chunk of rows as it was written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -69,7 +69,7 @@ class StoredTable(Table):
         return len(self._types)
 
     def parts(self, *names: str) -> Iterator[Mapping[str, Column]]:
-        """Yield the rows in order, a chunk at a time."""
+        """Yield the rows in order, one chunk at a time."""
         for name in names:
             if name not in self._types:
                 raise KeyError(name)
@@ -83,7 +83,7 @@ class StoredTable(Table):
 
 
 def streamed_to(folder: Path) -> Callable[[str], ParquetSink]:
-    """Return what makes the sink of a table: ``folder/TABLE.parquet``. The folder is made if it is missing."""
+    """Return a function that opens the sink of a table, ``folder/TABLE.parquet``. A missing folder is created."""
     folder.mkdir(parents=True, exist_ok=True)
     return lambda table: ParquetSink(folder / f"{table}.parquet")
 
@@ -103,7 +103,7 @@ def _text(words: Column) -> pa.Array:
 def _column(values: pa.Array) -> Column:
     if not pa.types.is_string(values.type):
         return np.from_dlpack(values)
-    # equal words share one object: a status takes no more room than a number
+    # Equal words share one object, so that a status takes no more memory than a number.
     encoded = values.dictionary_encode(null_encoding="encode")
     words = np.empty(len(encoded.dictionary), dtype=object)
     words[:] = encoded.dictionary.to_pylist()

@@ -1,4 +1,4 @@
-"""The summary: one row of numbers a policy, and one more a class where requests have classes."""
+"""The summary: one row per policy, and one more per request class if there are any."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLO_NAMES: Final = ("ttft_ms", "tpot_ms", "e2el_ms")
 _STATISTICS: Final = ("mean", "median", "p95", "p99")
 _PERCENTILES: Final = (50, 95, 99)
 
-# Column names in order, with the pandas types that can hold "undefined" where a column needs it.
+# Column names in order, with pandas types that can hold missing values if the column can be undefined.
 SUMMARY_TYPES: Final[dict[str, str]] = {
     "policy": "string",
     "replication": "Int64",
@@ -74,7 +74,7 @@ SUMMARY_TYPES: Final[dict[str, str]] = {
 
 @dataclass(frozen=True)
 class _Span:
-    """Time from the first arrival of some requests to their last departure, or to the run's end."""
+    """The time from the first arrival of some requests to their last departure, or to the end of the run."""
 
     start_s: float
     end_s: float
@@ -92,42 +92,42 @@ def summarize(
     warmup_s: float = 0.0,
     class_slo: Mapping[str, Mapping[str, float]] | None = None,
 ) -> list[Row]:
-    """Return the summary rows of one run: the policy's, then one a request class where there are any.
+    """Return the summary rows of one run: one for all requests, then one per request class if there are any.
 
     Parameters
     ----------
     policy, replication
-        Whose run it is.
+        The policy and the replication of the run.
     recording : Recording
     slo : mapping, optional
         Upper bounds in milliseconds, any of ttft_ms, tpot_ms, e2el_ms.
     warmup_s : float
-        Requests that arrive before this time are left out of latency statistics, throughputs and goodput.
-        Counts of requests, preemptions and everything about the machine are of the whole run, and so is ITL,
-        whose gaps are recorded by value and not by request.
+        Requests that arrive before this time are left out of latency statistics, throughputs and goodput. Counts of
+        requests, preemptions and the quantities of the machine cover the whole run. So does ITL, because gaps are
+        recorded without their requests.
     class_slo : mapping, optional
-        Upper bounds of classes that have their own; others keep to `slo`. A request without any bound is good when
-        it finishes.
+        Upper bounds of request classes with bounds of their own; the others use `slo`. A request without any bound is
+        good if it finishes.
 
     Returns
     -------
     list of dict
-        Each with the keys of `SUMMARY_TYPES`, in that order; None where a quantity is undefined. What concerns the load
-        is filled in by `simqueue.results.steadiness.judged`.
+        Each with the keys of `SUMMARY_TYPES`, in that order; None if a quantity is undefined.
+        `simqueue.results.steadiness.judged` fills in the columns about the load.
 
     Raises
     ------
     InputError
-        If `slo` names something else.
+        If `slo` has an unknown key.
     """
     for bounds in (slo, *(class_slo or {}).values()):
         check_slo(bounds)
     requests = recording.requests
-    everyone = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
-    run = _span(recording, everyone)
+    all_requests = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
+    run = _span(recording, all_requests)
     found = metrics.latencies(requests)
     measured = requests["arrival_s"] >= warmup_s
-    members = [(ALL_CLASSES, everyone), *_classes(requests["request_class"])]
+    members = [(ALL_CLASSES, all_requests), *_classes(requests["request_class"])]
     good = _good(requests["request_class"], found, slo, class_slo)
     window = _span(recording, measured)
     rows: list[Row] = []
@@ -137,21 +137,21 @@ def summarize(
         row |= _rates(recording, inside & measured, window, good)
         row["duration_s"] = run.duration_s if run else None
         row["warmup_excluded"] = int(np.sum(inside & ~measured))
-        # Steps and gaps are shared by all classes, so only the row of all requests can tell of them.
+        # Steps and gaps are shared by all classes, so only the row of all requests has their columns.
         row |= _machine(recording, run) if name == ALL_CLASSES else {}
         rows.append({column: row.get(column) for column in SUMMARY_TYPES})
     return rows
 
 
 def _classes(labels: NDArray[Any]) -> list[tuple[str | None, Mask]]:
-    """Return who belongs to each class, in order of appearance; ``chat/gold`` belongs to ``chat`` too."""
+    """Return a mask of each class, in order of appearance; requests of ``chat/gold`` belong to ``chat`` too."""
     names = list(dict.fromkeys(labels))
     if names in ([], [None]):
         return []
     whole = dict.fromkeys(name.partition("/")[0] for name in names if name is not None and "/" in name)
     listed = [*(name for name in whole if name not in names), *names]
-    groups = {name: [other for other in names if _within(other, name)] for name in listed}
-    return [(name, np.isin(labels.astype(object), groups[name]) if name else labels == None) for name in listed]  # noqa: E711  (elementwise)
+    groups = {name: {other for other in names if _within(other, name)} for name in listed}
+    return [(name, np.array([label in groups[name] for label in labels], dtype=np.bool_)) for name in listed]
 
 
 def _within(label: str | None, name: str | None) -> bool:
@@ -164,13 +164,13 @@ def _good(
     slo: Mapping[str, float] | None,
     class_slo: Mapping[str, Mapping[str, float]] | None,
 ) -> Mask | None:
-    """Return which requests meet the limits of their class, or None if there are no limits at all."""
+    """Return a mask of the requests that meet the bounds of their class, or None if there are no bounds."""
     if not slo and not class_slo:
         return None
     good = metrics.meets_slo(found, slo or {})
     for name, bounds in (class_slo or {}).items():
-        mine = np.asarray(labels == name, dtype=np.bool_)
-        good = np.where(mine, metrics.meets_slo(found, bounds), good)
+        own = np.asarray(labels == name, dtype=np.bool_)
+        good = np.where(own, metrics.meets_slo(found, bounds), good)
     return good
 
 
@@ -251,7 +251,7 @@ def _rates(
 
 
 def _machine(recording: Recording, run: _Span | None) -> Row:
-    """Return what is of steps and of gaps between tokens; both may be too many to hold, and are looked at in parts."""
+    """Return the columns about steps and gaps between tokens, which are read in parts: they can exceed the memory."""
 
     def gaps_ms() -> Iterator[Pairs]:
         for part in recording.gaps.parts("gap_s", "tokens"):
@@ -276,10 +276,10 @@ def _machine(recording: Recording, run: _Span | None) -> Row:
 
 
 def _busy(recording: Recording, run: _Span | None) -> Iterator[tuple[Floats, Column]]:
-    """Go through rows of steps: how long each keeps the GPU busy inside the run, in seconds, and its sequences."""
+    """Yield, for rows of steps, the GPU time within the run in seconds and the number of sequences."""
     end_s = run.end_s if run else -np.inf
     for steps in recording.steps.parts("start_s", "duration_s", "decode_seqs", "prefill_seqs"):
-        # a step may outlast the horizon, or the client that gave up last
+        # A step can end after the horizon, or after the last client has given up.
         inside_s = np.clip(end_s - steps["start_s"], 0, None)
         outlasts = steps["start_s"] + steps["duration_s"] > end_s
         yield np.where(outlasts, inside_s, steps["duration_s"]), steps["decode_seqs"] + steps["prefill_seqs"]

@@ -1,4 +1,4 @@
-"""The tables of requests and of steps as pandas DataFrames, with the same types in every run."""
+"""The tables of requests, steps and summaries as pandas DataFrames, with the same types in every run."""
 
 from __future__ import annotations
 
@@ -57,11 +57,10 @@ STEP_TYPES: dict[str, str] = {
 
 
 def requests_table(recording: Recording, policy: str, replication: int) -> pd.DataFrame:
-    """Return one row a request, in order of arrival, with the columns and types of `REQUEST_TYPES`.
+    """Return one row per request, in order of arrival, with the columns and types of `REQUEST_TYPES`.
 
-    Where any request has a class, a column `request_class` follows at the end; where they say anything,
-    so do client_wait_ms, attempt, session and client. Missing values are NaN in
-    float columns and ``pd.NA`` elsewhere. docs/reference/metrics.md defines every column.
+    The columns request_class, client_wait_ms, attempt, session and client follow if any request has such a value.
+    Missing values are NaN in float columns and ``pd.NA`` elsewhere. docs/reference/metrics.md defines every column.
     """
     columns: dict[str, Any] = dict(recording.requests)
     found = latencies(recording.requests)
@@ -76,7 +75,7 @@ def requests_table(recording: Recording, policy: str, replication: int) -> pd.Da
 
 
 def _client_columns(columns: dict[str, Any]) -> dict[str, str]:
-    """Return the types of the columns about clients that say anything, and complete `columns` with them."""
+    """Return the types of the columns about clients that any request needs; add `client_wait_ms` to `columns`."""
     types: dict[str, str] = {}
     columns["client_wait_ms"] = 1000 * client_wait_s(columns)
     if columns["client_wait_ms"].any():
@@ -90,12 +89,12 @@ def _client_columns(columns: dict[str, Any]) -> dict[str, str]:
 
 
 def steps_table(recording: Recording, policy: str, replication: int) -> pd.DataFrame:
-    """Return the steps in order of time, equal ones merged, with the columns and types of `STEP_TYPES`."""
+    """Return the steps in order of time, with the columns and types of `STEP_TYPES`; equal steps are merged."""
     return _frame(dict(recording.steps), STEP_TYPES, policy, replication)
 
 
 def summary_table(rows: Iterable[Row]) -> pd.DataFrame:
-    """Return summary rows as a DataFrame with the columns and types of `SUMMARY_TYPES`, then any intervals."""
+    """Return summary rows as a DataFrame with the columns and types of `SUMMARY_TYPES` and any intervals."""
     listed = list(rows)
     intervals = {name: "float64" for name in (listed[0] if listed else ()) if name.startswith("ci_")}
     types = SUMMARY_TYPES | intervals
@@ -103,14 +102,14 @@ def summary_table(rows: Iterable[Row]) -> pd.DataFrame:
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows as dicts of plain Python values, None for what is missing."""
+    """Return the rows as dicts of plain Python values, None for missing values."""
     columns = [_plain(table[name]) for name in table.columns]
     names = list(table.columns)
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def stacked(tables: list[pd.DataFrame], types: Mapping[str, str]) -> pd.DataFrame:
-    """Return the tables one below the other, in the order given; of none, an empty one of these types."""
+    """Return the tables concatenated in the given order; without tables, an empty one with these types."""
     if not tables:
         return pd.DataFrame({name: _typed([], kind) for name, kind in types.items()})
     return pd.concat(tables, ignore_index=True)

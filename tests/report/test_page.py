@@ -101,7 +101,7 @@ def test_the_folder_gives_the_page_of_the_run(result: Result, tmp_path: Path) ->
 
 def test_a_folder_without_a_result_is_refused(tmp_path: Path) -> None:
     """A folder that holds something else is an error that names it."""
-    with pytest.raises(InputError, match="holds no result of simqueue"):
+    with pytest.raises(InputError, match="contains no result of simqueue"):
         read_result(tmp_path)
 
 

@@ -119,8 +119,8 @@ def test_rejections_are_one_line_a_policy_with_the_first_reason(mixed: Any) -> N
     """Whoever was refused is counted over all replications, beside the reason that the first of them was given."""
     two = result_of(("p", 0, mixed), ("p", 1, mixed), ("q", 0, mixed)).warnings
     assert [line for line in two if "rejected" in line] == [
-        "p: 2 of 6 requests rejected, the first: too big",
-        "q: 1 of 3 requests rejected, the first: too big",
+        "p: 2 of 6 requests rejected; first reason: too big",
+        "q: 1 of 3 requests rejected; first reason: too big",
     ]
 
 

@@ -116,7 +116,7 @@ def test_foreign_files_are_never_replaced(record: Any, tmp_path: Path) -> None:
     """A folder of other things is refused, and so is a result to which somebody has added notes."""
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
-    with pytest.raises(InputError, match=r"thesis: holds files that are not a result of simqueue \(such as chapter"):
+    with pytest.raises(InputError, match=r"thesis: contains files that are no result of simqueue, such as chapter"):
         result_of(record()).save(tmp_path / "thesis", figures=False)
     result_of(record()).save(tmp_path / "out", figures=False)
     (tmp_path / "out" / "notes.txt").write_text("mine")

@@ -1,0 +1,59 @@
+"""The warnings of a result: rejected requests, undefined latencies, and overload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from simqueue.request import Status
+from simqueue.results.metrics import has_status
+from simqueue.results.steadiness import STEADY
+from simqueue.results.summary import ALL_CLASSES
+
+if TYPE_CHECKING:
+    from simqueue.results.summary import Row
+
+
+def nothing_measured(row: Row, warmup_s: float) -> list[str]:
+    """Return why the latencies of one run are undefined; nothing if they are defined."""
+    n = row["n_requests"]
+    if row["measured_requests"] or not n:
+        return []
+    if row["warmup_excluded"] == n:
+        return [f"all {n} requests arrived before warmup_s = {warmup_s:g}: nothing is measured"]
+    if row["completed"]:
+        return ["no request that arrived after the warm-up finished: latencies are undefined"]
+    return [f"none of {n} requests finished: latencies are undefined"]
+
+
+def rejections(runs: Sequence[Mapping[str, NDArray[Any]]]) -> list[str]:
+    """Return how many requests of one policy's runs were rejected, with the reason of the first; nothing if none were.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        The `requests` columns of each run.
+    """
+    masks = [has_status(requests, Status.REJECTED) for requests in runs]
+    count = sum(int(mask.sum()) for mask in masks)
+    if not count:
+        return []
+    reason = next(requests["reject_reason"][mask][0] for requests, mask in zip(runs, masks, strict=True) if mask.any())
+    total = sum(len(mask) for mask in masks)
+    return [f"{count} of {total} requests rejected" + (f"; first reason: {reason}" if reason else "")]
+
+
+def overload(row: Row) -> list[str]:
+    """Return the warning about an overloaded policy; nothing for other policies and for rows of request classes."""
+    if row["request_class"] != ALL_CLASSES or not row["overloaded"] or row["rejected"] == row["n_requests"]:
+        return []  # if all requests are rejected, the load has no effect
+    load = row["load"]
+    if isinstance(load, float) and load >= 1:
+        why = f"offered load {load:.2f}"
+    else:
+        why = "the queue grew during the whole run"
+        why += f", although the estimated load is {load:.2f}" if isinstance(load, float) else ""
+    hidden = "; there is no steady state, so no latencies are shown" if row["window"] == STEADY else ""
+    return [f"overloaded ({why}): latencies grow with the length of the run{hidden}"]
