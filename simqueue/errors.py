@@ -1,18 +1,55 @@
-"""What can go wrong, told apart by whose turn it is: the user's (bad input) or the run's."""
+"""What can go wrong: bad input, which the user can correct, or a run that failed."""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Self
 
 INTERRUPTED = 130
 """The exit code of a command that was interrupted, as shells have it."""
 
 
+KeyPath = tuple[str | int, ...]
+"""Keys and list indices from the top of a scenario down to one value."""
+
+_LONGEST_SHOWN = 60
+
+
 class SimqueueError(Exception):
-    """Base of every error this package raises on purpose; its text is one line for people."""
+    """Base of the errors that this package raises on purpose; `str` gives lines for users."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with what the user wrote.
+
+    Attributes
+    ----------
+    path : tuple of str or int
+        Keys and list indices down to the value; empty if the problem is about no key.
+    text : str
+        What is wrong and what is allowed.
+    value : str or None
+        The value as YAML writes it, empty if it is not worth showing; None if only what was written can tell.
+    place : str
+        ``file:line``, or the flag, where the value was written. Added once, by whoever knows the file.
+    """
+
+    path: KeyPath
+    text: str
+    value: str | None = None
+    place: str = ""
+
+    def __str__(self) -> str:
+        """Return the problem in one line: place, path, value, text."""
+        name = ".".join(map(str, self.path))
+        subject = f"{name} = {self.value}" if name and self.value else name
+        return ": ".join(part for part in (self.place, subject, self.text) if part)
 
 
 class InputError(SimqueueError):
@@ -21,22 +58,37 @@ class InputError(SimqueueError):
     Parameters
     ----------
     text : str
-        What is wrong; a line for each mistake.
-    key : str
-        Dotted path of the key of a scenario that it is about, as far as the place that raises knows it; those above
-        add what they know by `inside`. Empty where it is about none.
-    value : str
-        What was written there.
+        What is wrong.
+    *path : str or int
+        The keys of a scenario down to the one that the error is about, as far as they are known here; callers add
+        the outer ones with `inside`. Empty if the error is about no key.
+    value : object
+        What was written there; left out if it is not known here.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        `str` gives one line for each.
     """
 
-    def __init__(self, text: str, key: str = "", value: str = "") -> None:
-        subject = f"{key} = {value}" if value else key
-        super().__init__(f"{subject}: {text}" if key else text)
-        self.text, self.key, self.value = text, key, value
+    def __init__(self, text: str, *path: str | int, value: object = ...) -> None:
+        super().__init__(text)
+        self.problems: tuple[Problem, ...] = (Problem(path, text, None if value is ... else show(value) or ""),)
+
+    @classmethod
+    def of(cls, problems: Iterable[Problem]) -> Self:
+        """Return the error that reports several problems."""
+        error = cls("")
+        error.problems = tuple(problems)
+        return error
+
+    def __str__(self) -> str:
+        """Return one line per problem."""
+        return "\n".join(map(str, self.problems))
 
 
 class FileError(InputError):
-    """A file as a whole cannot be read. The text names it; the key is that of whoever named the file (`naming`)."""
+    """A file as a whole cannot be read. The text names the file; `naming` adds the key that names it."""
 
 
 class RunError(SimqueueError):
@@ -44,47 +96,71 @@ class RunError(SimqueueError):
 
 
 @contextmanager
-def inside(outer: str) -> Iterator[None]:
-    """Put `outer` before the keys that errors raised inside are about; errors about no key pass as they are."""
+def inside(*outer: str | int) -> Iterator[None]:
+    """Put the keys `outer` before the paths of errors raised inside; errors about no key pass unchanged."""
     try:
         yield
     except InputError as error:
-        if not error.key:
+        if not any(map(_has_open_path, error.problems)):
             raise
-        raise InputError(error.text, f"{outer}.{error.key}", error.value) from None
+        raise InputError.of(
+            replace(problem, path=(*outer, *problem.path)) if _has_open_path(problem) else problem
+            for problem in error.problems
+        ) from None
 
 
 @contextmanager
-def naming(key: str) -> Iterator[None]:
-    """Let errors about a whole file, raised inside, be about the key that names the file."""
+def about(*path: str | int) -> Iterator[None]:
+    """Give errors raised inside this path if they are about no key."""
+    try:
+        yield
+    except InputError as error:
+        raise _given_path(error, path) from None
+
+
+@contextmanager
+def naming(*path: str | int) -> Iterator[None]:
+    """Give errors about a whole file, raised inside, the path of the key that names the file."""
     try:
         yield
     except FileError as error:
-        raise InputError(error.text, key) from None
+        raise _given_path(error, path) from None
 
 
-@contextmanager
-def about(key: str) -> Iterator[None]:
-    """Let errors raised inside be about this key unless they know better."""
-    try:
-        yield
-    except InputError as error:
-        if error.key:
-            raise
-        raise InputError(error.text.removeprefix(f"{key}: "), key) from None
+def _has_open_path(problem: Problem) -> bool:
+    """Whether the path of a problem may still be extended: it has one, and it is not yet looked up in a file."""
+    return bool(problem.path) and not problem.place
+
+
+def _given_path(error: InputError, path: KeyPath) -> InputError:
+    return InputError.of(
+        problem if problem.path or problem.place else replace(problem, path=path) for problem in error.problems
+    )
+
+
+def show(value: object) -> str | None:
+    """Return a scalar as YAML writes it, shortened to one line, or None for a list or a mapping."""
+    if isinstance(value, dict | list | tuple):
+        return None
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
 
 
 def exit_code(command: Callable[[], int]) -> int:
-    """Return the exit code of a command that prints: a reader that went away and Ctrl-C end it without a traceback."""
+    """Return the exit code of a command that prints: a closed pipe and Ctrl-C end it without a traceback."""
     try:
         code = command()
         sys.stdout.flush()
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted\n")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader, `head` for example, wants no more
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # or the interpreter would try to write the rest at its end
+        os.dup2(nowhere, sys.stdout.fileno())  # else the interpreter tries to flush the rest when it exits
         os.close(nowhere)
         return 0
     return code

@@ -1,14 +1,19 @@
-"""Base of everything a user may write down: frozen, strict, and helpful about misspelt keys."""
+"""Base of all settings that a user writes down: frozen, strict, and with the nearest name for misspelt keys."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from simqueue.errors import Problem, show
 from simqueue.names import unknown
+
+PROBLEM, UNKNOWN_KEY = "problem", "unknown_key"
+"""Types of pydantic's errors whose text is a whole sentence of this package."""
 
 
 class Settings(BaseModel):
@@ -16,6 +21,7 @@ class Settings(BaseModel):
 
     Subclasses declare fields with ``Field(description=..., json_schema_extra={"unit": "s"})``; the
     reference of scenario keys is generated from these. Numbers are finite unless a field says otherwise.
+    Validators raise `invalid`.
     """
 
     model_config = ConfigDict(
@@ -24,22 +30,18 @@ class Settings(BaseModel):
         strict=True,
         allow_inf_nan=False,
         use_attribute_docstrings=False,
-        defer_build=True,  # validators are made when first used: most commands need few of them
+        defer_build=True,  # validators are built at first use: most commands need few of them
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_unknown_keys(cls, data: Any) -> Any:
+    def _reject_unknown_keys(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        valid = [f.alias or n for n, f in cls.model_fields.items()]
+        known = sorted(f.alias or n for n, f in cls.model_fields.items())
         for key in data:
-            if key not in valid:
-                raise PydanticCustomError(
-                    "unknown_key",
-                    "{text}",
-                    {"text": unknown("key", key, sorted(valid)), "key": str(key), "allowed": ", ".join(sorted(valid))},
-                )
+            if key not in known:
+                raise unknown_key(str(key), known)
         return data
 
 
@@ -52,3 +54,46 @@ def _integer(value: Any) -> Any:
 
 Count = Annotated[int, BeforeValidator(_integer)]
 """An integer that can also be written in scientific notation."""
+
+
+def invalid(text: str, *path: str | int, value: object = ...) -> ValueError:
+    """Return the error that a validator raises.
+
+    Parameters
+    ----------
+    text : str
+        What is wrong and what is allowed.
+    *path : str or int
+        Keys from the validated value down to the one that is wrong; none if it is the validated value itself.
+    value : object, optional
+        What is there.
+    """
+    if path:
+        return invalid_all([Problem(path, text, None if value is ... else show(value) or "")])
+    return PydanticCustomError(PROBLEM, "{text}", {"text": text, "depth": 0})
+
+
+def invalid_all(problems: Iterable[Problem]) -> ValueError:
+    """Return the error that a validator raises about several keys below the validated value."""
+    return ValidationError.from_exception_data("settings", [_details(problem) for problem in problems])
+
+
+def unknown_key(key: str, known: Sequence[str]) -> ValueError:
+    """Return the error that a validator raises about a key that does not exist; `known` are the valid ones."""
+    context = {"text": unknown("key", key, known), "key": key, "known": list(known)}
+    return PydanticCustomError(UNKNOWN_KEY, "{text}", context)
+
+
+def problems_of(error: ValidationError) -> list[Problem]:
+    """Return what a validation error says, with the paths as pydantic has them."""
+    return [
+        Problem(one["loc"], one["msg"], one.get("ctx", {}).get("value") or show(one["input"]) or "")
+        for one in error.errors()
+    ]
+
+
+def _details(problem: Problem) -> InitErrorDetails:
+    # the text goes through a placeholder, because braces in a user's value would be read as one
+    context = {"text": problem.text, "depth": len(problem.path), "value": problem.value}
+    kind = PydanticCustomError(PROBLEM, "{text}", context)
+    return InitErrorDetails(type=kind, loc=problem.path, input={} if problem.value is None else problem.value)

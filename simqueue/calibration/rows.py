@@ -68,7 +68,7 @@ def read_steps(file: Path, target: Target) -> tuple[list[StepCase], list[str]]:
         try:
             good.append(_case(row, target))
         except InputError as error:
-            bad.append(error.text)
+            bad.append(str(error))
     return good, bad
 
 

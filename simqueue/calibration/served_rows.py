@@ -84,7 +84,7 @@ def read_means(file: Path, target: Target, server: Server) -> tuple[list[ServedC
             if osl < 2:
                 raise row.error("an output of one token has no TPOT")
         except InputError as error:
-            bad.append(error.text)
+            bad.append(str(error))
             continue
         tensor_parallel = tensor_parallel or target.tensor_parallel
         composition = compose(_loop(concurrency, isl, osl, tensor_parallel, target, server))
@@ -111,7 +111,7 @@ def read_log(file: Path) -> tuple[list[LoggedRequest], list[str]]:
         try:
             good.append(_logged(row))
         except InputError as error:
-            bad.append(error.text)
+            bad.append(str(error))
     return sorted(good, key=lambda request: request.arrival_s), bad
 
 

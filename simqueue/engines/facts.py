@@ -94,7 +94,7 @@ def vllm_facts(version: str) -> VllmFacts:
     after = [name for name in known if _key(name) > wanted][:1]
     nearest = " and ".join(before + after)
     text = f"nothing is known of vllm {version}; the nearest known: {nearest}; all: {', '.join(known)}"
-    raise InputError(text, "version", version)
+    raise InputError(text, "version", value=version)
 
 
 def _key(version: str) -> tuple[int, ...]:

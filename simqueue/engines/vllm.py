@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
@@ -11,7 +10,7 @@ from pydantic import Field, ValidationError
 
 from simqueue.engines.base import CacheRules, Engine, SettledEngine, Surroundings
 from simqueue.errors import InputError
-from simqueue.settings import Settings
+from simqueue.settings import Settings, problems_of
 
 if TYPE_CHECKING:
     from simqueue.engines.facts import Budget, VllmFacts
@@ -23,8 +22,6 @@ GIB = 2**30
 CHUNKS_ABOVE_TOKENS = 32768
 """max_model_len above which V0 turns chunked prefill on by itself, from 0.5.5 on."""
 GIVEN = "given"
-_ABOUT_A_FLAG = re.compile(r"(\w+) = ([^:]*): (.+)")
-"""How a rule of the scheduler's settings says which of them it is about."""
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
 
@@ -136,7 +133,7 @@ class Vllm(Engine):
 
 def _refusal(flag: str, value: object, why: str) -> InputError:
     """Return the error about one flag and the value that it has, given or by default."""
-    return InputError(why, flag, str(value).lower() if isinstance(value, bool) else str(value))
+    return InputError(why, flag, value=value)
 
 
 def _validated(settings: type[SettingsT], values: Mapping[str, Any]) -> SettingsT:
@@ -144,11 +141,7 @@ def _validated(settings: type[SettingsT], values: Mapping[str, Any]) -> Settings
     try:
         return settings.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        found = _ABOUT_A_FLAG.fullmatch(first["msg"])
-        if found:
-            raise InputError(found[3], found[1], found[2]) from None
-        raise InputError(first["msg"], ".".join(map(str, first["loc"]))) from None
+        raise InputError.of(problems_of(error)) from None
 
 
 def _on_off(value: bool | None) -> str:

@@ -64,7 +64,7 @@ def cache_rules(chosen: EffectivePolicy) -> CacheRules:
 def _policy(chosen: EffectivePolicy, kv: KVCache, door: Door) -> Policy:
     policy_class = SCHEDULERS[chosen.scheduler]
     if kv.shares and policy_class.pads:
-        raise InputError("padded waves cannot share blocks", "kv_cache.prefix_caching", "true")
+        raise InputError("padded waves cannot share blocks", "kv_cache", "prefix_caching", value=True)
     with about("scheduler"):
         return policy_class(chosen.settings, kv, door)  # type: ignore[call-arg] # the contract's constructor
 
@@ -77,9 +77,9 @@ def _kv_cache(chosen: EffectivePolicy, longest_tokens: int | None) -> KVCache:
     size, watermark_blocks = rules.block_size, int(rules.watermark * (blocks + rules.reserved_blocks))
     if keys.layout == "contiguous":
         if rules.prefix_caching:
-            raise InputError("goes with kv_cache.layout: paged only", "kv_cache.prefix_caching", "true")
+            raise InputError("goes with kv_cache.layout: paged only", "kv_cache", "prefix_caching", value=True)
         if keys.reserve == "model_max" and longest_tokens is None:
-            raise InputError("needs max_model_len; it is null", "kv_cache.reserve", "model_max")
+            raise InputError("needs max_model_len; it is null", "kv_cache", "reserve", value="model_max")
         reserve_tokens = longest_tokens if keys.reserve == "model_max" else None
         return ContiguousKVCache(blocks, size, watermark_blocks, reserve_tokens)
     if not rules.prefix_caching:
@@ -91,6 +91,6 @@ def _kv_cache(chosen: EffectivePolicy, longest_tokens: int | None) -> KVCache:
 
 def _auto_blocks(chosen: EffectivePolicy, rules: CacheRules) -> int:
     if chosen.model is None or chosen.gpu is None:
-        raise InputError("needs model and gpu; give a number of blocks", "kv_cache.blocks", "auto")
+        raise InputError("needs model and gpu; give a number of blocks", "kv_cache", "blocks", value="auto")
     blocks = kv_pool_blocks(chosen.gpu, chosen.model, chosen.tensor_parallel, rules.memory_share, rules.block_size)
     return blocks - rules.reserved_blocks

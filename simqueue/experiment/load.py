@@ -134,7 +134,7 @@ def _observed(requests: Sequence[Request]) -> Demand | None:
 def _policy_load(scenario: Scenario, chosen: EffectivePolicy, asked: Demand | None) -> PolicyLoad:
     if asked is None:
         return PolicyLoad(None, None, None, "the workload has no fixed rate of requests")
-    with scenario.telling_where(chosen.name):
+    with scenario.written.locating(chosen.name):
         parts = build(chosen, refuse_oversized=scenario.unservable == "reject")
     described = server(chosen, parts)
     if described is None:

@@ -77,7 +77,7 @@ def replicate(
     refuse = scenario.unservable == "reject"
     parts = {}
     for name in scenario.policies:
-        with scenario.telling_where(name):
+        with scenario.written.locating(name):
             parts[name] = build(effective(scenario, name), refuse_oversized=refuse)
     traffic = scenario.traffic(number, kept=stream_to is None)
     runs = []

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from simqueue.hardware.precision import WeightFormat
-from simqueue.settings import Count, Settings
+from simqueue.settings import Count, Settings, invalid
 
 MIB = 2**20
 GB = 1e9
@@ -105,5 +104,5 @@ class GpuSettings(Settings):
     @model_validator(mode="after")
     def _memory_once(self) -> Self:
         if self.memory_mib is not None and self.memory_bytes is not None:
-            raise PydanticCustomError("memory_twice", "give memory_mib or memory_bytes, not both")
+            raise invalid("give memory_mib or memory_bytes, not both")
         return self

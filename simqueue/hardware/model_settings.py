@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from simqueue.hardware.precision import KVFormat, WeightFormat
-from simqueue.settings import Count, Settings
+from simqueue.settings import Count, Settings, invalid
 
 _GEOMETRY = ("hidden", "intermediate", "vocab")
 _GEOMETRY_OPTIONS = (
@@ -104,25 +103,17 @@ class ModelSettings(Settings):
         given = [key for key in _GEOMETRY + _GEOMETRY_OPTIONS if getattr(self, key) is not None]
         missing = [key for key in _GEOMETRY if getattr(self, key) is None]
         if self.parameters is not None and given:
-            raise PydanticCustomError(
-                "two_forms", "parameters stands alone: leave out {keys}", {"keys": ", ".join(given)}
-            )
+            raise invalid(f"parameters stands alone: leave out {', '.join(given)}")
         if self.parameters is None and missing:
-            raise PydanticCustomError(
-                "no_form", "give parameters, or the geometry: missing {keys}", {"keys": ", ".join(missing)}
-            )
+            raise invalid(f"give parameters, or the geometry: missing {', '.join(missing)}")
         return self
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.heads % self.kv_heads:
-            raise PydanticCustomError(
-                "heads",
-                "heads ({heads}) must be a multiple of kv_heads ({kv_heads})",
-                {"heads": self.heads, "kv_heads": self.kv_heads},
-            )
+            raise invalid(f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})")
         for text in self._contradictions():
-            raise PydanticCustomError("contradiction", "{text}", {"text": text})
+            raise invalid(text)
         return self
 
     def _contradictions(self) -> Iterator[str]:

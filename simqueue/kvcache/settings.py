@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
-from simqueue.settings import Settings
+from simqueue.settings import Settings, invalid
 
 
 class KVCacheSettings(Settings):
@@ -53,13 +52,11 @@ class KVCacheSettings(Settings):
     @model_validator(mode="after")
     def _prefixes_need_pages(self) -> KVCacheSettings:
         if self.prefix_caching and self.layout != "paged":
-            raise PydanticCustomError("kv_prefix", "prefix_caching = true: goes with layout: paged only", {})
+            raise invalid("goes with layout: paged only", "prefix_caching", value=True)
         return self
 
     @model_validator(mode="after")
     def _blocks_is_positive(self) -> KVCacheSettings:
         if self.blocks != "auto" and self.blocks < 1:
-            raise PydanticCustomError(
-                "kv_blocks", "blocks = {value}: must be a whole number > 0, or auto", {"value": self.blocks}
-            )
+            raise invalid("must be a whole number > 0, or auto", "blocks", value=self.blocks)
         return self

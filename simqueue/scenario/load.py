@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from simqueue.errors import InputError, about
+from simqueue.errors import InputError, Problem, about
 from simqueue.hardware import check_fits, kv_pool_blocks
 from simqueue.scenario.model import Scenario, plain
 from simqueue.scenario.overrides import apply, override_seed, parse_override
 from simqueue.scenario.problems import validated
 from simqueue.scenario.resolve import EffectivePolicy, settle
-from simqueue.scenario.wording import Problem
+from simqueue.scenario.written import Written
 from simqueue.scenario.yamlfile import Document, read
 from simqueue.steptime.build import build as build_step_time
 
@@ -26,9 +26,9 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
     path : str or Path
         A YAML file. Relative paths inside it start at its folder.
     overrides : iterable of str
-        ``a.b.c=VALUE`` each, stronger than the file.
+        ``a.b.c=VALUE`` each, which overrides the file.
     seed : int or None
-        Takes the place of the file's seed.
+        Overrides the file's seed.
 
     Raises
     ------
@@ -68,11 +68,11 @@ def _checked(
     if seed is not None:
         parsed.append(override_seed(seed))
     data, flags = apply(document.data, parsed)
-    document = replace(document, data=data)
-    scenario = validated(Scenario, document, flags).placed(base_dir, flags, file_name, document)
-    problems = list(dict.fromkeys(_hardware_problems(scenario)))
+    written = Written(replace(document, data=data), flags, base_dir)
+    scenario = validated(Scenario, written).written_in(written, file_name)
+    problems = list(_hardware_problems(scenario))
     if problems:
-        raise scenario.complaint(problems)
+        raise written.complaint(problems)
     return scenario
 
 
@@ -82,7 +82,7 @@ def _hardware_problems(scenario: Scenario) -> Iterator[Problem]:
         try:
             _try_hardware(settle(scenario, name))
         except InputError as error:
-            yield scenario.problem(error, name)
+            yield from scenario.written.problems(error, name)
 
 
 def _try_hardware(policy: EffectivePolicy) -> None:
@@ -91,7 +91,8 @@ def _try_hardware(policy: EffectivePolicy) -> None:
         longest = policy.max_model_len or (policy.model.max_position if policy.model else None)
         if longest is None:
             raise InputError("must be given with kv_cache.reserve: model_max", "max_model_len")
-    with about({"roofline": "step_time.preset", "table": "step_time.path"}.get(policy.step_time.kind, "step_time")):
+    file_key = {"roofline": ("preset",), "table": ("path",)}.get(policy.step_time.kind, ())
+    with about("step_time", *file_key):
         build_step_time(policy.step_time, policy.model, policy.gpu, policy.tensor_parallel)
     if policy.gpu is None or policy.model is None:
         return

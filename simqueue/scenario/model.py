@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
-from simqueue.errors import InputError, inside
+from simqueue.errors import InputError, Problem, inside
 from simqueue.hardware import DtypeSettings, GpuChoice, ModelChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.names import unknown
 from simqueue.scenario.policies import PolicyEntry, PolicySettings
-from simqueue.scenario.problems import complaint, located
-from simqueue.scenario.wording import Problem, is_given
-from simqueue.scenario.yamlfile import Document, KeyPath
-from simqueue.settings import Settings
+from simqueue.scenario.written import Written
+from simqueue.scenario.yamlfile import Document
+from simqueue.settings import Settings, invalid_all
 from simqueue.steptime import StepTimeSettings
 from simqueue.traffic import Traffic
 from simqueue.workload.checking import check
@@ -35,8 +33,6 @@ PRECISION_METRICS = (
 )
 """Columns of the summary that replications may be made precise for."""
 _POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-Found = tuple[KeyPath, str, Any]
-
 
 Warmup = Annotated[float, Field(ge=0)]
 
@@ -136,85 +132,25 @@ class Scenario(Settings):
     )
     fast: bool = Field(True, description="fold equal steps into one event; results are the same either way")
 
-    _base_dir: Path = PrivateAttr(default_factory=Path)
-    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
-    _flags: dict[KeyPath, str] = PrivateAttr(default_factory=dict)
-    _source: str = PrivateAttr("given")
-    _document: Document | None = PrivateAttr(None)
+    _written: Written = PrivateAttr(default_factory=lambda: Written(Document("", {})))
+
+    @property
+    def written(self) -> Written:
+        """What was written down, and where: all else is a default."""
+        return self._written
 
     @property
     def base_dir(self) -> Path:
         """Where relative paths of the scenario start: the folder of its file, else the current one."""
-        return self._base_dir
+        return self._written.base_dir
 
-    @property
-    def given(self) -> Mapping[str, Any]:
-        """What was written down, as plain data: all else is a default."""
-        return self._given
-
-    @property
-    def flags(self) -> Mapping[KeyPath, str]:
-        """The command line flag that set a path."""
-        return self._flags
-
-    @property
-    def source(self) -> str:
-        """Where values that are no default and come from no flag were written: ``file``, or ``given`` in Python."""
-        return self._source
-
-    def placed(
-        self,
-        base_dir: Path,
-        flags: Mapping[KeyPath, str],
-        file_name: str | None = None,
-        document: Document | None = None,
-    ) -> Self:
-        """Return the same scenario, knowing where its paths start, which flags it was given and what file it is from.
-
-        Without a name of its own it takes that of the file. The document tells errors that come up later their lines.
-        """
-        given_name = "name" in self._given or file_name is None
+    def written_in(self, written: Written, file_name: str | None) -> Self:
+        """Return the same scenario, made from these keys; without a name of its own it takes that of the file."""
+        given_name = written.has(("name",)) or file_name is None
         name = self.name if given_name else _UNFIT.sub("-", file_name or "").lstrip("-._") or self.name
-        placed = self.model_copy(update={"name": name})
-        placed._base_dir, placed._flags = base_dir, dict(flags)
-        placed._source = "given" if file_name is None else "file"
-        placed._document = document
-        return placed
-
-    @contextmanager
-    def telling_where(self, policy_name: str | None = None) -> Iterator[None]:
-        """Let errors raised inside, as far as they are about a key, tell the file and line, or the flag, that gave it.
-
-        Parameters
-        ----------
-        policy_name : str, optional
-            Whose values the errors are about: their keys are the policy's own, or the scenario's where it has none.
-        """
-        try:
-            yield
-        except InputError as error:
-            if not error.key:
-                raise
-            raise self.complaint([self.problem(error, policy_name)]) from None
-
-    def problem(self, error: InputError, policy_name: str | None = None) -> Problem:
-        """Return what an error about a key says, at the full path of that key; see `telling_where`."""
-        path: KeyPath = tuple(int(step) if step.isdecimal() else step for step in error.key.split("."))
-        return Problem(path if policy_name is None else self._path_for(policy_name, path), text=error.text)
-
-    def complaint(self, problems: Iterable[Problem]) -> InputError:
-        """Return the error that reports these problems of this scenario, one line each."""
-        return complaint(problems, self._document or Document("", dict(self._given)), self._flags)
-
-    def _path_for(self, policy_name: str, key: KeyPath) -> KeyPath:
-        """Return where a key of a policy was written: in the policy or for all, as a whole or the mapping around it."""
-        own: KeyPath = ("policies", policy_name)
-        for depth in (len(key), 1):
-            if is_given(self._given, (*own, *key[:depth])):
-                return (*own, *key)
-            if is_given(self._given, key[:depth]):
-                return key
-        return key if key[0] in type(self).model_fields else (*own, *key)
+        scenario = self.model_copy(update={"name": name})
+        scenario._written = written
+        return scenario
 
     def traffic(self, replication: int = 0, *, kept: bool = True) -> Traffic:
         """Return the requests of one replication: those of the workload, or of all workloads together.
@@ -222,18 +158,18 @@ class Scenario(Settings):
         Those of one workload are made while they are gone through, where they can be, if they are not to be `kept`.
         """
         if self.workloads is not None:
-            with self.telling_where(), inside("workloads"):
+            with self.written.locating(), inside("workloads"):
                 return generate_all(self.workloads, seed=self.seed, replication=replication, base_dir=self.base_dir)
         if self.workload is None:
-            raise InputError("workload: this key is missing")
-        with self.telling_where(), inside("workload"):
+            raise InputError("this key is missing", "workload")
+        with self.written.locating(), inside("workload"):
             return generate(self.workload, seed=self.seed, replication=replication, base_dir=self.base_dir, kept=kept)
 
     def check_traffic(self) -> None:
         """Raise what `traffic` would raise, without making requests where that is not needed to tell."""
         alone = {} if self.workload is None else {None: self.workload}
         for name, workload in (self.workloads or alone).items():
-            with self.telling_where(), inside("workload" if name is None else f"workloads.{name}"):
+            with self.written.locating(), inside(*(("workload",) if name is None else ("workloads", name))):
                 check(workload, seed=self.seed, base_dir=self.base_dir, name=name)
 
     def class_slos(self) -> dict[str, dict[str, float]]:
@@ -276,7 +212,7 @@ class Scenario(Settings):
             return handler(data)
         given = plain(data)
         scenario = handler(_with_merged_caches(given))
-        scenario._given = given
+        scenario._written = Written(Document("", given))
         return scenario
 
     @model_validator(mode="after")
@@ -284,55 +220,49 @@ class Scenario(Settings):
         checks = (self._bad_names, self._bad_times, self._bad_workloads, self._bad_replications, self._missing_hardware)
         found = list(dict.fromkeys(problem for check in checks for problem in check()))
         if found:
-            raise located(found)
+            raise invalid_all(found)
         return self
 
-    def _bad_names(self) -> Iterator[Found]:
+    def _bad_names(self) -> Iterator[Problem]:
         if not _NAME.fullmatch(self.name):
-            yield ("name",), "must be letters, digits, '.', '_' and '-', starting with a letter or digit", self.name
+            yield Problem(("name",), "must be letters, digits, '.', '_' and '-', starting with a letter or digit")
         for name in self.policies:
             if not _POLICY_NAME.fullmatch(name):
-                yield (
-                    ("policies", name),
-                    "the name of a policy must be letters, digits, '_' and '-', starting with a letter or digit",
-                    None,
-                )
+                text = "the name of a policy must be letters, digits, '_' and '-', starting with a letter or digit"
+                yield Problem(("policies", name), text)
 
-    def _bad_workloads(self) -> Iterator[Found]:
+    def _bad_workloads(self) -> Iterator[Problem]:
         if self.workload is None and self.workloads is None:
-            yield ("workload",), "this key is missing; give it, or workloads", None
+            yield Problem(("workload",), "this key is missing; give it, or workloads")
         elif self.workload is not None and self.workloads is not None:
-            yield ("workloads",), "goes without workload: give one of the two", None
+            yield Problem(("workloads",), "goes without workload: give one of the two")
         for name in self.workloads or {}:
             if not _POLICY_NAME.fullmatch(name):
                 text = "the name of a workload must be letters, digits, '_' and '-', starting with a letter or digit"
-                yield ("workloads", name), text, None
+                yield Problem(("workloads", name), text)
 
-    def _bad_times(self) -> Iterator[Found]:
+    def _bad_times(self) -> Iterator[Problem]:
         if self.horizon_s is not None and self.warmup_s != "auto" and self.warmup_s >= self.horizon_s:
-            yield ("warmup_s",), f"must be less than horizon_s, which is {self.horizon_s:g}", self.warmup_s
+            yield Problem(("warmup_s",), f"must be less than horizon_s, which is {self.horizon_s:g}")
         if self.clock_resolution_s is not None:
             ticks = 1 / self.clock_resolution_s
             if abs(ticks - round(ticks)) > 1e-9 * ticks:
-                yield (
-                    ("clock_resolution_s",),
-                    "must be one second divided by a whole number, such as 1e-6",
-                    self.clock_resolution_s,
-                )
+                text = "must be one second divided by a whole number, such as 1e-6"
+                yield Problem(("clock_resolution_s",), text)
 
-    def _bad_replications(self) -> Iterator[Found]:
+    def _bad_replications(self) -> Iterator[Problem]:
         if self.precision is None:
             return
         if self.replications != 1:
-            yield ("replications",), "does not go with precision, which decides how many there are", self.replications
+            yield Problem(("replications",), "does not go with precision, which decides how many there are")
         if self.precision.min_replications > self.precision.max_replications:
             text = f"must be at most max_replications, which is {self.precision.max_replications}"
-            yield ("precision", "min_replications"), text, self.precision.min_replications
+            yield Problem(("precision", "min_replications"), text)
         if self.precision.metric not in PRECISION_METRICS:
             text = unknown("metric", self.precision.metric, PRECISION_METRICS)
-            yield ("precision", "metric"), text, self.precision.metric
+            yield Problem(("precision", "metric"), text)
 
-    def _missing_hardware(self) -> Iterator[Found]:
+    def _missing_hardware(self) -> Iterator[Problem]:
         """What cannot be computed because the model or the GPU is not named."""
         for name, policy in self.policies.items():
             hardware = (("model", self.model), ("gpu", self.value_for(name, "gpu")))
@@ -341,14 +271,14 @@ class Scenario(Settings):
                 continue
             step_time = self.value_for(name, "step_time")
             if step_time is None:
-                yield ("step_time",), f"this key is missing; give it, or {missing} for the roofline", None
+                yield Problem(("step_time",), f"this key is missing; give it, or {missing} for the roofline")
             elif step_time.kind == "roofline":
                 own = ("policies", name) if policy.step_time else ()
-                yield (*own, "step_time", "kind"), f"the roofline needs {missing} too", "roofline"
+                yield Problem((*own, "step_time", "kind"), f"the roofline needs {missing} too")
             if self.value_for(name, "kv_cache").blocks == "auto":
                 own = ("policies", name) if self.kv_cache.blocks != "auto" else ()
                 text = f"'auto' needs {missing}; give these, or a whole number of blocks"
-                yield (*own, "kv_cache", "blocks"), text, "auto"
+                yield Problem((*own, "kv_cache", "blocks"), text)
 
 
 def plain(value: Any) -> Any:

@@ -7,13 +7,11 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from simqueue.errors import InputError
+from simqueue.errors import InputError, KeyPath
 from simqueue.names import unknown
-from simqueue.scenario.yamlfile import KeyPath, parse_value
+from simqueue.scenario.written import SHARED_KEYS
+from simqueue.scenario.yamlfile import parse_value
 from simqueue.steptime import RooflineSettings
-
-POLICY_KEYS = ("gpu", "tensor_parallel", "step_time", "kv_cache", "max_model_len")
-"""Top-level keys that a policy may carry for itself."""
 
 _MAKERS = {
     "policies": ("policy", ("scheduler", "engine")),
@@ -68,7 +66,7 @@ def override_seed(seed: int) -> Override:
 def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str, Any], dict[KeyPath, str]]:
     """Write overrides over plain data.
 
-    A top-level key that a policy carries for itself (`POLICY_KEYS`) is also set in each such policy, so that a flag
+    A top-level key that a policy carries for itself (`SHARED_KEYS`) is also set in each such policy, so that a flag
     is stronger than the policy; flags that name a policy come last and are stronger still. Mappings on the way that do
     not exist are made; whether the result is a scenario is decided when it is validated.
 
@@ -137,7 +135,7 @@ def _index_or_key(name: str) -> str | int:
 
 def _policy_paths(data: dict[str, Any], path: KeyPath) -> list[KeyPath]:
     policies = data.get("policies")
-    if path[0] not in POLICY_KEYS or not isinstance(policies, dict):
+    if path[0] not in SHARED_KEYS or not isinstance(policies, dict):
         return []
     return [("policies", name, *path) for name, own in policies.items() if isinstance(own, dict) and path[0] in own]
 

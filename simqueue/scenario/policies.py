@@ -9,15 +9,14 @@ from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, create_model
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import CoreSchema
 
 from simqueue.engines import ENGINES
 from simqueue.hardware import GpuChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.names import nearest, unknown
-from simqueue.scenario.problems import located
 from simqueue.schedulers import SCHEDULERS
-from simqueue.settings import Settings
+from simqueue.settings import Settings, invalid, unknown_key
 from simqueue.steptime import StepTimeSettings
 
 
@@ -106,18 +105,18 @@ def read_policy(value: Any) -> PolicySettings:
     if isinstance(value, PolicySettings):
         return value
     if not isinstance(value, dict):
-        raise PydanticCustomError("dict_type", "must be a mapping")
+        raise invalid("must be a mapping")
     chosen = [choice for choice in CHOICES if choice.key in value]
     if not chosen:
         raise _no_choice(value)
     if len(chosen) > 1:
-        raise located([(("engine",), "a policy has either 'scheduler' or 'engine'", value["engine"])])
+        raise invalid("a policy has either 'scheduler' or 'engine'", "engine")
     choice = chosen[0]
     name, known = value[choice.key], choice.known()
     if not isinstance(name, str):
-        raise located([((choice.key,), "must be text", name)])
+        raise invalid("must be text", choice.key)
     if name not in known:
-        raise located([((choice.key,), unknown(choice.key, name, sorted(known)), name)])
+        raise invalid(unknown(choice.key, name, sorted(known)), choice.key)
     return _combined(name, choice.base, known[name]).model_validate(value)
 
 
@@ -151,10 +150,6 @@ def _no_choice(value: dict[str, Any]) -> Exception:
     keys = [choice.key for choice in CHOICES]
     misspelt = [key for key in value if nearest(str(key), keys)]
     if misspelt:
-        return PydanticCustomError(
-            "unknown_key",
-            "unknown key '{key}'",
-            {"key": misspelt[0], "allowed": "scheduler, engine, and the keys of what it names"},
-        )
+        return unknown_key(str(misspelt[0]), [*keys, "the keys of what they name"])
     known = ", ".join(sorted(SCHEDULERS))
-    return located([(("scheduler",), f"this key is missing (or 'engine'); known schedulers: {known}", None)])
+    return invalid(f"this key is missing (or 'engine'); known schedulers: {known}", "scheduler")

@@ -8,15 +8,13 @@ from typing import Any
 
 from simqueue.engines import ENGINES, SettledEngine, Surroundings
 from simqueue.engines.vllm import GIVEN
-from simqueue.errors import InputError, about
+from simqueue.errors import InputError, KeyPath, about
 from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.names import unknown
 from simqueue.scenario.model import Scenario
-from simqueue.scenario.overrides import POLICY_KEYS
 from simqueue.scenario.policies import EnginePolicy
-from simqueue.scenario.wording import is_given
-from simqueue.scenario.yamlfile import KeyPath
+from simqueue.scenario.written import SHARED_KEYS
 from simqueue.settings import Settings
 from simqueue.steptime import RooflineSettings, StepTimeSettings, with_paths_from
 
@@ -81,7 +79,7 @@ def effective(scenario: Scenario, policy_name: str) -> EffectivePolicy:
     """
     if policy_name not in scenario.policies:
         raise InputError(unknown("policy", policy_name, scenario.policies))
-    with scenario.telling_where(policy_name):
+    with scenario.written.locating(policy_name):
         return settle(scenario, policy_name)
 
 
@@ -161,12 +159,12 @@ def _policy_values(scenario: Scenario, name: str, engine: SettledEngine | None) 
     policy = scenario.policy(name)
     key = "engine" if isinstance(policy, EnginePolicy) else "scheduler"
     own: dict[str, Any] = {key: policy.kind, **policy.model_dump(mode="json", by_alias=True)}
-    for key in POLICY_KEYS:
+    for key in SHARED_KEYS:
         value = scenario.value_for(name, key)
         own[key] = value.model_dump(mode="json", by_alias=True) if isinstance(value, Settings) else value
     step_time = _step_time(scenario, name)
     if isinstance(step_time, RooflineSettings):
-        with scenario.telling_where(name), about("step_time"):
+        with scenario.written.locating(name), about("step_time"):
             step_time = step_time.resolved(scenario.base_dir)
     own["step_time"] = step_time.model_dump(mode="json", by_alias=True)
     if engine is not None:
@@ -191,21 +189,22 @@ def _leaves(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
 
 
 def _origin(scenario: Scenario, path: KeyPath, engines: Mapping[str, SettledEngine | None]) -> str:
-    for end in range(len(path), 0, -1):
-        if path[:end] in scenario.flags:
-            return scenario.flags[path[:end]].split()[0]
-    if is_given(scenario.given, path):
-        own = path[0] == "policies" and path[2] in POLICY_KEYS
-        return "policy" if own else scenario.source
+    written = scenario.written
+    flag = written.flag_for(path)
+    if flag is not None:
+        return flag.split()[0]
+    if written.has(path):
+        own = path[0] == "policies" and path[2] in SHARED_KEYS
+        return "policy" if own else written.source
     if path[0] == "policies" and (engine := engines[str(path[1])]) is not None:
         source = engine.origins.get(str(path[-1]) if path[2] != "kv_cache" else _CACHE_FLAGS.get(str(path[-1]), ""))
         if source not in (None, GIVEN):
             return f"version: {source}"
-    if path[0] == "policies" and path[2] in POLICY_KEYS and not _replaced(scenario, path):
+    if path[0] == "policies" and path[2] in SHARED_KEYS and not _replaced(scenario, path):
         return _origin(scenario, path[2:], engines)
     return "default"
 
 
 def _replaced(scenario: Scenario, path: KeyPath) -> bool:
     """Whether the scenario's value counts for nothing here because the policy has its own mapping."""
-    return path[2] != "kv_cache" and is_given(scenario.given, path[:3])
+    return path[2] != "kv_cache" and scenario.written.has(path[:3])

@@ -1,8 +1,7 @@
-"""One validation failure in words: the place in the file, what is allowed there, and the nearest valid name."""
+"""One of pydantic's errors in words: the path in the file, what is allowed there, and the nearest valid name."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,22 +9,14 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from simqueue.names import nearest, unknown
-from simqueue.scenario.yamlfile import KeyPath
-
-LOCATED = "located"
-"""Type of the errors that say their path in the file themselves."""
+from simqueue.errors import KeyPath
+from simqueue.names import nearest
+from simqueue.scenario.written import has, look_up
+from simqueue.settings import PROBLEM, UNKNOWN_KEY
 
 NO_TAG = "\0missing"
-"""Stands in for a missing key that tells which kind of thing is meant, so that the kinds can be listed."""
+"""Stands in for a missing key that selects one of several kinds, so that the kinds can be listed."""
 
-_NOT_BUILT = (
-    *("replicas", "router"),
-    "swap_bytes_per_s",
-)
-"""Keys that people may know from the plans of this project, and that this version does not have."""
-
-_LONGEST_SHOWN = 60
 _WRONG_TYPE = {
     "int_type": "a whole number",
     "float_type": "a number",
@@ -45,38 +36,40 @@ _BOUND = {
     "less_than_equal": ("<=", "le"),
 }
 _PYDANTIC_SUBJECT = re.compile(r"\b(Input|String|List|Tuple|Dictionary|Value) should")
-_ABOUT_A_KEY = re.compile(r"(\w+) = [^:]*: (.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is wrong.
+class Finding:
+    """One of pydantic's errors in words. The findings of one path become one `Problem`.
 
     Attributes
     ----------
     path : tuple of str or int
         Keys from the top of the file to the place.
     must : str or None
-        What the value must be, so that the branches of a choice can be joined with "or".
+        What the value must be; several are joined with "or".
     text : str
-        The complaint where it is not of the form "must be".
+        The sentence, if it is not of the form "must be".
+    value : str
+        The value as YAML writes it; empty if it is to be looked up.
     hint : str
-        How to write it instead.
+        How to write the value instead.
     number : bool
-        What it must be is a number, whose bounds are worth telling.
+        The value must be a number, so its bounds are added.
     wrong_type : bool
-        The value is of another kind than this branch takes.
+        This branch of a choice takes another type of value.
     unknown : bool
-        The key itself is wrong.
+        The key itself does not exist.
     guess : tuple of str or int or None
         Path of the key that was probably meant by an unknown one.
     untagged : bool
-        The key is missing that tells which kind of thing is meant.
+        The key that selects one of several kinds is missing.
     """
 
     path: KeyPath
     must: str | None = None
     text: str = ""
+    value: str = ""
     hint: str = ""
     number: bool = False
     wrong_type: bool = False
@@ -85,17 +78,20 @@ class Problem:
     untagged: bool = False
 
 
-def put_in_words(details: ErrorDetails, data: Any) -> Problem:
-    """Return what one of pydantic's error details means for the person who wrote `data`."""
+def put_in_words(details: ErrorDetails, data: Any) -> Finding:
+    """Return one of pydantic's error details in terms of the keys in `data`."""
     kind = details["type"]
-    if kind == LOCATED:
-        return Problem(details["loc"], text=details["ctx"]["text"])
+    if kind == PROBLEM:
+        depth = details["ctx"]["depth"]  # so many keys are named by the validator itself, whether they exist or not
+        outer = details["loc"][: len(details["loc"]) - depth]
+        path = (*path_in_file(outer, data), *details["loc"][len(outer) :])
+        return Finding(path, text=details["ctx"]["text"], value=details["ctx"].get("value") or "")
     path = path_in_file(details["loc"], data, keep_last=kind == "missing")
     if kind in _BOUND:
-        return Problem(path, must=bound(details))
+        return Finding(path, must=bound(details))
     if kind in _WRONG_TYPE:
         return _wrong_type(path, details)
-    return _WORDS.get(kind, _sentence)(path, details, data)
+    return _WORDS.get(kind, _other)(path, details, data)
 
 
 def bound(details: ErrorDetails) -> str | None:
@@ -111,7 +107,7 @@ def path_in_file(loc: KeyPath, data: Any, *, keep_last: bool = False) -> KeyPath
     path: KeyPath = ()
     place = data
     for depth, step in enumerate(loc):
-        if _has(place, step):
+        if has(place, step):
             place = place[step]
         elif not (keep_last and depth == len(loc) - 1):
             continue
@@ -119,86 +115,46 @@ def path_in_file(loc: KeyPath, data: Any, *, keep_last: bool = False) -> KeyPath
     return path
 
 
-def look_up(data: Any, path: KeyPath) -> tuple[bool, Any]:
-    """Return whether there is a value at `path`, and the value."""
-    place = data
-    for step in path:
-        if not _has(place, step):
-            return False, None
-        place = place[step]
-    return True, place
+def _unknown_key(path: KeyPath, details: ErrorDetails, _: Any) -> Finding:
+    key, known = details["ctx"]["key"], details["ctx"]["known"]
+    guess = nearest(key, known)
+    return Finding((*path, key), text=details["ctx"]["text"], unknown=True, guess=(*path, guess) if guess else None)
 
 
-def is_given(given: Any, path: KeyPath) -> bool:
-    """Whether plain data have something at this path, in mappings all the way."""
-    for step in path:
-        if not isinstance(given, dict) or step not in given:
-            return False
-        given = given[step]
-    return True
+def _missing(path: KeyPath, _: ErrorDetails, __: Any) -> Finding:
+    return Finding(path, text="this key is missing")
 
 
-def show(value: Any) -> str | None:
-    """Return a scalar as YAML writes it, or None for what is too long for one line."""
-    if isinstance(value, dict | list):
-        return None
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
-    text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+def _no_tag(path: KeyPath, details: ErrorDetails, _: Any) -> Finding:
+    return Finding((*path, _tag_key(details)), untagged=True)
 
 
-def _has(place: Any, step: str | int) -> bool:
-    if isinstance(place, dict):
-        return step in place
-    return isinstance(place, list) and isinstance(step, int) and step < len(place)
-
-
-def _unknown_key(path: KeyPath, details: ErrorDetails, _: Any) -> Problem:
-    key, allowed = str(details["ctx"]["key"]), str(details["ctx"]["allowed"]).split(", ")
-    where = (*path, key)
-    if key in _NOT_BUILT:
-        return Problem(where, text="unknown key; this version of simqueue does not have it", unknown=True)
-    guess = nearest(key, allowed)
-    return Problem(where, text=unknown("key", key, allowed), unknown=True, guess=(*path, guess) if guess else None)
-
-
-def _missing(path: KeyPath, _: ErrorDetails, __: Any) -> Problem:
-    return Problem(path, text="this key is missing")
-
-
-def _no_tag(path: KeyPath, details: ErrorDetails, _: Any) -> Problem:
-    return Problem((*path, _tag_key(details)), untagged=True)
-
-
-def _wrong_tag(path: KeyPath, details: ErrorDetails, data: Any) -> Problem:
+def _wrong_tag(path: KeyPath, details: ErrorDetails, data: Any) -> Finding:
     path = (*path, _tag_key(details))
     value, expected = look_up(data, path)[1], str(details["ctx"]["expected_tags"])
     if value == NO_TAG:
         others = [key for key in look_up(data, path[:-1])[1] if key != path[-1]]
         near = nearest(str(path[-1]), others)
         meant = f" (is '{near}' meant for it?)" if near else ""
-        return Problem(path, text=f"this key is missing{meant}; it must be {_choice(None, expected)}")
-    return Problem(path, must=_choice(value, expected))
+        return Finding(path, text=f"this key is missing{meant}; it must be {_choice(None, expected)}")
+    return Finding(path, must=_choice(value, expected))
 
 
 def _tag_key(details: ErrorDetails) -> str:
     return str(details["ctx"]["discriminator"]).strip("'")
 
 
-def _not_finite(path: KeyPath, _: ErrorDetails, __: Any) -> Problem:
-    return Problem(path, must="a finite number", number=True)
+def _not_finite(path: KeyPath, _: ErrorDetails, __: Any) -> Finding:
+    return Finding(path, must="a finite number", number=True)
 
 
-def _no_choice(path: KeyPath, details: ErrorDetails, _: Any) -> Problem:
-    return Problem(path, must=_choice(details["input"], str(details["ctx"]["expected"])))
+def _no_choice(path: KeyPath, details: ErrorDetails, _: Any) -> Finding:
+    return Finding(path, must=_choice(details["input"], str(details["ctx"]["expected"])))
 
 
-def _too_short(path: KeyPath, details: ErrorDetails, _: Any) -> Problem:
+def _too_short(path: KeyPath, details: ErrorDetails, _: Any) -> Finding:
     least = details["ctx"]["min_length"]
-    return Problem(path, text=f"must have at least {least} {'entry' if least == 1 else 'entries'}")
+    return Finding(path, text=f"must have at least {least} {'entry' if least == 1 else 'entries'}")
 
 
 def _choice(value: Any, expected: str) -> str:
@@ -208,7 +164,7 @@ def _choice(value: Any, expected: str) -> str:
     return f"{listed}; did you mean '{guess}'?" if guess and len(names) > 1 else listed
 
 
-def _wrong_type(path: KeyPath, details: ErrorDetails) -> Problem:
+def _wrong_type(path: KeyPath, details: ErrorDetails) -> Finding:
     kind, value = details["type"], details["input"]
     wanted, hint = _WRONG_TYPE[kind], ""
     if details["loc"][-1:] == ("inline",):  # the branch of a choice between a name and a mapping
@@ -220,7 +176,7 @@ def _wrong_type(path: KeyPath, details: ErrorDetails) -> Problem:
         hint = ", written without quotes"
     if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
         hint = ", written in quotes"
-    return Problem(path, must=wanted, hint=hint, number=number, wrong_type=True)
+    return Finding(path, must=wanted, hint=hint, number=number, wrong_type=True)
 
 
 def _reads_as_number(text: str) -> bool:
@@ -231,17 +187,13 @@ def _reads_as_number(text: str) -> bool:
     return True
 
 
-def _sentence(path: KeyPath, details: ErrorDetails, data: Any) -> Problem:
-    """Keep a validator's own sentence; where it starts with ``key = value:``, it is about that key."""
-    text = " ".join(details["msg"].removeprefix("Value error, ").split())
-    about = _ABOUT_A_KEY.fullmatch(text)
-    if about and look_up(data, (*path, about[1]))[0]:
-        return Problem((*path, about[1]), text=about[2])
-    return Problem(path, text=_PYDANTIC_SUBJECT.sub("must", text))
+def _other(path: KeyPath, details: ErrorDetails, _: Any) -> Finding:
+    """Keep pydantic's own sentence; `path` stands for its subject."""
+    return Finding(path, text=_PYDANTIC_SUBJECT.sub("must", details["msg"]))
 
 
-_WORDS: dict[str, Callable[[KeyPath, ErrorDetails, Any], Problem]] = {
-    "unknown_key": _unknown_key,
+_WORDS: dict[str, Callable[[KeyPath, ErrorDetails, Any], Finding]] = {
+    UNKNOWN_KEY: _unknown_key,
     "missing": _missing,
     "union_tag_not_found": _no_tag,
     "union_tag_invalid": _wrong_tag,

@@ -14,10 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from simqueue.errors import InputError
-
-KeyPath = tuple[str | int, ...]
-"""Keys and list indices from the top of a file down to one value."""
+from simqueue.errors import InputError, KeyPath
 
 _PLAIN = "tag:yaml.org,2002:"
 _MERGE = _PLAIN + "merge"

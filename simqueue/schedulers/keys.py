@@ -5,21 +5,16 @@ from __future__ import annotations
 from typing import Literal
 
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from simqueue.schedulers.waiting import Order
-from simqueue.settings import Settings
+from simqueue.settings import Settings, invalid
 
 
 def _check_budget(tokens: int, seqs: int) -> None:
     """Refuse a token budget that does not reach for all seats."""
     if tokens < seqs:
-        raise PydanticCustomError(
-            "budget_below_seats",
-            "max_num_batched_tokens = {tokens}: must be at least max_num_seqs = {seqs}, "
-            "one token for each running request",
-            {"tokens": tokens, "seqs": seqs},
-        )
+        text = f"must be at least max_num_seqs = {seqs}, one token for each running request"
+        raise invalid(text, "max_num_batched_tokens", value=tokens)
 
 
 class IterationSettings(Settings):
@@ -94,9 +89,9 @@ class StaticSettings(Settings):
     @model_validator(mode="after")
     def _combinations(self) -> StaticSettings:
         if self.emit == "wave_end" and self.release == "own_end":
-            raise PydanticCustomError("static_emit", "emit: wave_end goes with release: wave_end only")
+            raise invalid("goes with release: wave_end only", "emit", value=self.emit)
         if self.wave_timeout_s is not None and self.batch == "dynamic":
-            raise PydanticCustomError("static_timeout", "wave_timeout_s goes with batch: fixed only")
+            raise invalid("goes with batch: fixed only", "wave_timeout_s", value=self.wave_timeout_s)
         return self
 
 

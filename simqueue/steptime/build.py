@@ -64,7 +64,7 @@ def build(
         case RooflineSettings():
             if model is None or gpu is None:
                 missing = " and ".join(key for key, value in (("model", model), ("gpu", gpu)) if value is None)
-                raise InputError(f"step_time: kind roofline needs {missing}; give it, or use kind constant or linear")
+                raise InputError(f"kind roofline needs {missing}; give it, or use kind constant or linear", "step_time")
             return build_roofline(settings, model, gpu, tensor_parallel, base_dir)
 
 

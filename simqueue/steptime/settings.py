@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_core import PydanticCustomError
 
-from simqueue.settings import Settings
+from simqueue.settings import Settings, invalid
 from simqueue.steptime.preset import PRESETS, Preset, is_file, load_preset
 
 
@@ -46,8 +45,7 @@ class LinearSettings(Settings):
     def _every_step_takes_time(self) -> Self:
         decode_takes_time = self.decode_base_s > 0 or self.per_decode_s > 0
         if not (self.overhead_s > 0 or (self.per_prefill_token_s > 0 and decode_takes_time)):
-            raise PydanticCustomError(
-                "zero_step",
+            raise invalid(
                 "a step could take no time: make overhead_s positive, or both per_prefill_token_s and one of "
                 "decode_base_s and per_decode_s",
             )
@@ -76,7 +74,7 @@ class RooflineSettings(Settings):
     @classmethod
     def _known(cls, preset: str) -> str:
         if not is_file(preset) and preset not in PRESETS.names():
-            raise PydanticCustomError("unknown_preset", "{line}", {"line": PRESETS.unknown(preset).text})
+            raise invalid(str(PRESETS.unknown(preset)))
         return preset
 
     def shares(self, base_dir: Path = Path()) -> tuple[float, float]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from simqueue.settings import Settings
-from simqueue.workload.refusal import refusal
+from simqueue.settings import Settings, invalid
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +57,7 @@ class UniformDuration(DurationLaw):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.low_s > self.high_s:
-            raise refusal(f"low_s {self.low_s:g} is greater than high_s {self.high_s:g}")
+            raise invalid(f"low_s {self.low_s:g} is greater than high_s {self.high_s:g}")
         return self
 
     def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:

@@ -8,10 +8,9 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from simqueue.request import Request
-from simqueue.settings import Settings
+from simqueue.settings import Settings, invalid
 from simqueue.workload.lengths.base import TOKENS_UNIT
 from simqueue.workload.limits import MOST_TOKENS
-from simqueue.workload.refusal import refusal
 
 
 def _as_text(value: Any) -> Any:
@@ -98,12 +97,12 @@ class RequestSettings(Settings):
     @model_validator(mode="after")
     def _prompt_length(self) -> Self:
         if self.prompt is None and self.prompt_tokens is None:
-            raise refusal("prompt_tokens is missing; give it, or prompt")
+            raise invalid("prompt_tokens is missing; give it, or prompt")
         if self.prompt is not None:
             try:
                 token_pieces(self.prompt, self.prompt_tokens)
             except ValueError as error:
-                raise refusal(f"prompt: {error}") from None
+                raise invalid(f"prompt: {error}") from None
         return self
 
     @property
@@ -116,7 +115,7 @@ class RequestSettings(Settings):
     @model_validator(mode="after")
     def _deadline_after_arrival(self) -> Self:
         if self.deadline_s is not None and self.deadline_s < self.arrival_s:
-            raise refusal(
+            raise invalid(
                 f"deadline_s {self.deadline_s:g} is before arrival_s {self.arrival_s:g}: "
                 "deadlines are absolute times, counted from the start of the run"
             )
@@ -129,7 +128,7 @@ def check_ids(items: Sequence[RequestSettings]) -> None:
     for position, item in enumerate(items):
         name = _id(item, position)
         if name in first:
-            raise refusal(f"id '{name}' is used twice, by items {first[name]} and {position} (counted from 0)")
+            raise invalid(f"id '{name}' is used twice, by items {first[name]} and {position} (counted from 0)")
         first[name] = position
 
 

@@ -77,16 +77,16 @@ def sessions(settings: WorkloadSettings, draws: Draws, base_dir: Path, dresser: 
     chats = settings.sessions
     if chats is None:
         raise InputError("workload: sessions are needed")
-    with inside("sessions.arrivals"):
+    with inside("sessions", "arrivals"):
         starts_s = chats.arrivals.resolved(base_dir).times(
             draws.rng("arrivals"), num_requests=chats.num_sessions, until_s=settings.arrivals_for_s
         )
-    with inside("sessions.turns"):
+    with inside("sessions", "turns"):
         turns = chats.turns.resolved(base_dir).sample(draws.rng("turns"), len(starts_s))
     total = int(turns.sum())
     if total > MOST_REQUESTS:
         text = f"these settings make {total:.3g} turns, at most {MOST_REQUESTS} are allowed"
-        raise InputError(text, "sessions.turns")
+        raise InputError(text, "sessions", "turns")
     lengths = Lengths.of(settings, base_dir)
     new, outputs = lengths.sample(draws.rng("prompt_tokens"), draws.rng("output_tokens"), total)
     think_s = chats.think_s.sample(draws.rng("think_s"), total)

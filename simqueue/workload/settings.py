@@ -6,12 +6,11 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from simqueue.settings import Settings
+from simqueue.settings import Settings, invalid
 from simqueue.workload.arrivals import ArrivalSettings
 from simqueue.workload.inline import RequestSettings, check_ids
 from simqueue.workload.lengths import LengthSettings
 from simqueue.workload.people import ClassSettings, RetrySettings, SessionSettings, SystemPromptSettings, UserSettings
-from simqueue.workload.refusal import refusal
 from simqueue.workload.slo import SloSettings
 from simqueue.workload.traces import TraceSettings
 
@@ -102,11 +101,11 @@ class WorkloadSettings(Settings):
         given = [key for key in _SOURCES if getattr(self, key) is not None]
         if len(given) != 1:
             found = " and ".join(given) if given else "none"
-            raise refusal(f"a workload needs exactly one of {', '.join(_SOURCES)}; found: {found}")
+            raise invalid(f"a workload needs exactly one of {', '.join(_SOURCES)}; found: {found}")
         source = given[0]
         for key in _MORE_KEYS:
             if getattr(self, key) != type(self).model_fields[key].default and key not in _ALLOWED_WITH[source]:
-                raise refusal(f"{key} does not go with {source}{self._instead(source, key)}")
+                raise invalid(f"{key} does not go with {source}{self._instead(source, key)}")
         return self
 
     @staticmethod
@@ -124,12 +123,12 @@ class WorkloadSettings(Settings):
             return self
         missing = [key for key in ("prompt_tokens", "output_tokens") if getattr(self, key) is None]
         if missing:
-            raise refusal(
+            raise invalid(
                 f"{source} need {' and '.join(missing)}: a length law, such as {{distribution: constant, value: 100}}"
             )
         complaint = self._endless()
         if complaint is not None:
-            raise refusal(complaint)
+            raise invalid(complaint)
         return self
 
     def _endless(self) -> str | None:
@@ -144,7 +143,7 @@ class WorkloadSettings(Settings):
     @model_validator(mode="after")
     def _rules_fit(self) -> Self:
         if self.retry is not None and not self._may_give_up():
-            raise refusal("retry needs timeout_s: without it nobody ever gives up")
+            raise invalid("retry needs timeout_s: without it nobody ever gives up")
         return self
 
     def _may_give_up(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from simqueue.engines import ENGINES, SettledEngine, Surroundings
-from simqueue.errors import InputError
+from simqueue.errors import InputError, show
 from simqueue.kvcache import KVCacheSettings
 
 
@@ -32,7 +32,7 @@ def settled(
 )
 def test_an_unknown_version_names_its_neighbours(version: str, nearest: str) -> None:
     """Nothing is guessed between versions: the nearest known ones are named, and all of them."""
-    with pytest.raises(InputError, match=f"version = {version}.*the nearest known: {nearest}; all: 0.2.7") as raised:
+    with pytest.raises(InputError, match=f"version = '{version}'.*the nearest known: {nearest}; all: 0.2.7") as raised:
         settled(version)
     assert "\n" not in str(raised.value)
 
@@ -59,7 +59,7 @@ def test_an_unknown_version_names_its_neighbours(version: str, nearest: str) -> 
 )
 def test_a_flag_that_a_version_lacks_is_refused(version: str, flag: str, value: Any) -> None:
     """The line names the flag, its value and the version."""
-    with pytest.raises(InputError, match=f"{flag} = {str(value).lower()}") as raised:
+    with pytest.raises(InputError, match=f"{flag} = {show(value)}") as raised:
         settled(version, **{flag: value})
     assert "\n" not in str(raised.value)
 

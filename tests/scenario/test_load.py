@@ -78,7 +78,7 @@ def test_valid_scenario(toy: WriteToy) -> None:
         ("name: toy", "name: a/b", "toy.yaml:1: name = 'a/b': must be letters, digits, "),
         ("  vllm:", "  my policy:", "toy.yaml:11: policies.my policy: the name of a policy must be letters, "),
         ("value: 10", "value: 0", "toy.yaml:9: workload.output_tokens.value = 0: must be >= 1"),
-        ("seed: 3", "router: random", "toy.yaml:2: router: unknown key; this version of simqueue does not ha"),
+        ("seed: 3", "router: random", "toy.yaml:2: router: unknown key 'router'; known: clock_resolution_s"),
         ("seed: 3", "clock_resolution_s: 0.3", "toy.yaml:2: clock_resolution_s = 0.3: must be one second divided by"),
     ],
 )
@@ -202,7 +202,7 @@ def test_mistake_in_a_flag_names_the_flag(toy: WriteToy, flag: str, line: str) -
 def test_flag_that_breaks_a_line_of_the_file(toy: WriteToy) -> None:
     """A rule on two values names the file's line and the flag that broke it."""
     (found,) = _errors(toy(), "policies.vllm.max_num_seqs=9000")
-    assert found.startswith("toy.yaml:11: policies.vllm: ")
+    assert found.startswith("toy.yaml:11: policies.vllm.max_num_batched_tokens = 8192: must be at least")
     assert found.endswith("(with --set policies.vllm.max_num_seqs=9000)")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import simqueue
-from simqueue.errors import FileError, InputError, about, inside, naming
+from simqueue.errors import FileError, InputError, Problem, about, inside, naming
 from simqueue.scenario import from_mapping, load
 from simqueue.scenario.overrides import apply, parse_override
 
@@ -186,12 +186,12 @@ def test_flags_may_make_a_whole_new_policy(write: Any) -> None:
 def test_keys_are_put_together_from_inside_out() -> None:
     """Each level adds what it knows; an error that is about no key stays as it is."""
     with pytest.raises(InputError, match=r"^a\.b\.c = 5: too much$") as caught, inside("a"), inside("b"):
-        raise InputError("too much", "c", "5")
-    assert (caught.value.key, caught.value.text) == ("a.b.c", "too much")
+        raise InputError("too much", "c", value=5)
+    assert caught.value.problems == (Problem(("a", "b", "c"), "too much", "5"),)
     with pytest.raises(InputError, match=r"^too much$"), inside("a"):
         raise InputError("too much")
     with pytest.raises(InputError, match=r"^a: no file$"), naming("a"):
         raise FileError("no file")
     with pytest.raises(InputError, match=r"^gpu: unknown$") as caught, about("gpu"):
-        raise InputError("gpu: unknown")
-    assert caught.value.key == "gpu"
+        raise InputError("unknown")
+    assert caught.value.problems[0].path == ("gpu",)

@@ -42,7 +42,7 @@ def _described(scenario: Scenario) -> list[WorkloadDescription]:
     workloads = scenario.workloads or ({} if scenario.workload is None else {"workload": scenario.workload})
     described = []
     for name, settings in workloads.items():
-        with scenario.telling_where(), inside(f"workloads.{name}" if scenario.workloads else name):
+        with scenario.written.locating(), inside(*(("workloads", name) if scenario.workloads else (name,))):
             described.append(describe(name, settings, seed=scenario.seed, base_dir=scenario.base_dir))
     return described
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from simqueue.errors import inside
+from simqueue.settings import invalid
 from simqueue.workload.arrivals.base import (
     AT_ONCE,
     RATE_UNIT,
@@ -22,7 +23,6 @@ from simqueue.workload.arrivals.base import (
 )
 from simqueue.workload.arrivals.renewal import STEADY, GammaArrivals
 from simqueue.workload.lengths import LengthSettings
-from simqueue.workload.refusal import refusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,7 +110,7 @@ class RampArrivals(ArrivalProcess):
     @model_validator(mode="after")
     def _possible_burstiness(self) -> Self:
         if self.burstiness != STEADY and float(self.burstiness) < 1e-4:
-            raise refusal(f"burstiness = {self.burstiness}: must be >= 0.0001")
+            raise invalid("must be >= 0.0001", "burstiness", value=self.burstiness)
         return self
 
     @property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
+from simqueue.settings import invalid
 from simqueue.workload.arrivals.base import (
     AT_ONCE,
     RATE_UNIT,
@@ -20,7 +21,6 @@ from simqueue.workload.arrivals.base import (
     running_sum,
     unit_exponentials,
 )
-from simqueue.workload.refusal import refusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,10 +43,10 @@ class BurstProcess(ArrivalProcess):
     @model_validator(mode="after")
     def _bursts_matter(self) -> Self:
         if not 0 < self.burst_share < 1:
-            raise refusal("calm_to_mean leaves no time for bursts; give a smaller one")
+            raise invalid("calm_to_mean leaves no time for bursts; give a smaller one")
         requests = self.mean_burst_s * self.peak_to_mean * self.rate_rps
         if requests < _SMALLEST_BURST:
-            raise refusal(f"a mean burst has {requests:.3g} requests, at least {_SMALLEST_BURST:g} are allowed")
+            raise invalid(f"a mean burst has {requests:.3g} requests, at least {_SMALLEST_BURST:g} are allowed")
         return self
 
     @property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from simqueue.settings import invalid
 from simqueue.workload.arrivals.base import (
     AT_ONCE,
     RATE_UNIT,
@@ -20,7 +21,6 @@ from simqueue.workload.arrivals.base import (
     running_sum,
     unit_exponentials,
 )
-from simqueue.workload.refusal import refusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,9 +126,9 @@ class GammaArrivals(RenewalProcess):
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
         if (self.given_cv is None) == (self.given_burstiness is None):
-            raise refusal("gamma arrivals need exactly one of cv, burstiness")
+            raise invalid("gamma arrivals need exactly one of cv, burstiness")
         if self.given_burstiness is not None and self.burstiness < 1e-4:
-            raise refusal(f"burstiness = {self.given_burstiness}: must be >= 0.0001")
+            raise invalid("must be >= 0.0001", "burstiness", value=self.given_burstiness)
         return self
 
     @property

@@ -17,7 +17,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from simqueue.errors import InputError, naming
 from simqueue.names import unknown
-from simqueue.settings import Settings
+from simqueue.settings import Settings, invalid
 from simqueue.workload.arrivals.base import (
     AT_ONCE,
     RATE_UNIT,
@@ -28,7 +28,6 @@ from simqueue.workload.arrivals.base import (
     running_sum,
     unit_exponentials,
 )
-from simqueue.workload.refusal import refusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -197,9 +196,9 @@ class PiecewiseArrivals(TabulatedProcess):
     @model_validator(mode="after")
     def _somebody_comes(self) -> Self:
         if not self.pieces:
-            raise refusal("pieces must have at least 1 entry")
+            raise invalid("pieces must have at least 1 entry")
         if self.peak_rate_rps == 0:
-            raise refusal("every rate_rps of the pieces is 0: nobody would ever arrive")
+            raise invalid("every rate_rps of the pieces is 0: nobody would ever arrive")
         return self
 
     def _table(self) -> tuple[Floats, Floats]:
@@ -244,9 +243,9 @@ class CurveArrivals(TabulatedProcess):
     @model_validator(mode="after")
     def _window(self) -> Self:
         if self.end_s is not None and self.end_s <= self.start_s:
-            raise refusal(f"end_s = {self.end_s:g}: must be after start_s, which is {self.start_s:g}")
+            raise invalid(f"must be after start_s, which is {self.start_s:g}", "end_s", value=self.end_s)
         if self.path is None and self.category not in categories(CURVES):
-            raise refusal(f"category = {self.category!r}: {unknown('curve', self.category, categories(CURVES))}")
+            raise invalid(unknown("curve", self.category, categories(CURVES)), "category")
         return self
 
     def resolved(self, base_dir: Path) -> Self:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Literal, NoReturn, Self
 from pydantic import Field, model_validator
 from pydantic.config import JsonDict
 
-from simqueue.settings import Settings
+from simqueue.settings import Settings, invalid
 from simqueue.workload.limits import MOST_TOKENS
-from simqueue.workload.refusal import refusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +69,7 @@ class BoundedLaw(LengthLaw):
     @model_validator(mode="after")
     def _min_not_above_max(self) -> Self:
         if self.max is not None and self.min > self.max:
-            raise refusal(f"min {self.min} is greater than max {self.max}: no length would be allowed")
+            raise invalid(f"min {self.min} is greater than max {self.max}: no length would be allowed")
         return self
 
     def _bounded(self, tokens: Floats) -> Tokens:
@@ -82,4 +81,4 @@ class BoundedLaw(LengthLaw):
 
     def _refuse_empty_bounds(self) -> NoReturn:
         upper = "" if self.max is None else f" and max {self.max}"
-        raise refusal(f"bounds: resample can never draw a length between min {self.min}{upper} from this law")
+        raise invalid(f"bounds: resample can never draw a length between min {self.min}{upper} from this law")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from simqueue.errors import InputError, naming
+from simqueue.settings import invalid
 from simqueue.workload.lengths.table import TableLaw
 from simqueue.workload.limits import MOST_TOKENS
-from simqueue.workload.refusal import refusal
 
 if TYPE_CHECKING:
     from simqueue.workload.lengths.base import Floats
@@ -41,15 +41,15 @@ class EmpiricalLength(TableLaw):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.values is None) == (self.path is None):
-            raise refusal("empirical needs exactly one of values, path")
+            raise invalid("empirical needs exactly one of values, path")
         if self.values is None:
             if self.weights is not None:
-                raise refusal("weights go with values; with path they are the file's column weight")
+                raise invalid("weights go with values; with path they are the file's column weight")
             return self
         if self.weights is not None and len(self.weights) != len(self.values):
-            raise refusal(f"there are {len(self.weights)} weights for {len(self.values)} values")
+            raise invalid(f"there are {len(self.weights)} weights for {len(self.values)} values")
         if self.weights is not None and not 0 < sum(self.weights) < float("inf"):
-            raise refusal(f"weights add up to {sum(self.weights):g}; the sum must be positive and finite")
+            raise invalid(f"weights add up to {sum(self.weights):g}; the sum must be positive and finite")
         self._check_support()
         return self
 

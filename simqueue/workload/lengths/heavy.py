@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
+from simqueue.settings import invalid
 from simqueue.workload.lengths.base import TOKENS_UNIT
 from simqueue.workload.lengths.smooth import SmoothLaw
 from simqueue.workload.limits import MOST_TOKENS
-from simqueue.workload.refusal import refusal
 
 if TYPE_CHECKING:
     from simqueue.workload.lengths.base import Floats
@@ -79,7 +79,7 @@ class ParetoLength(SmoothLaw):
     @model_validator(mode="after")
     def _has_moments(self) -> Self:
         if self.max is None and self.alpha <= 2:
-            raise refusal(f"alpha = {self.alpha:g}: a tail of at most 2 has no finite variance: give a max")
+            raise invalid("a tail of at most 2 has no finite variance: give a max", "alpha", value=self.alpha)
         return self
 
     def _at_least(self, x: Floats) -> Floats:

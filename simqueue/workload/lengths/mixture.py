@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from simqueue.errors import inside
-from simqueue.settings import Settings
+from simqueue.settings import Settings, invalid
 from simqueue.workload.lengths.base import LengthLaw
 from simqueue.workload.lengths.choice import PlainLengthSettings
-from simqueue.workload.refusal import refusal
 
 if TYPE_CHECKING:
     from simqueue.workload.lengths.base import Floats, Tokens
@@ -33,9 +32,9 @@ class MixtureLength(LengthLaw):
     @model_validator(mode="after")
     def _usable_weights(self) -> Self:
         if not self.components:
-            raise refusal("components must have at least 1 entry")
+            raise invalid("components must have at least 1 entry")
         if not sum(part.weight for part in self.components) < float("inf"):
-            raise refusal("weights of the components must have a finite sum")
+            raise invalid("weights of the components must have a finite sum")
         return self
 
     def _shares(self) -> Floats:
@@ -76,6 +75,6 @@ class MixtureLength(LengthLaw):
         """Return the law with the files of its parts read in."""
         parts = []
         for number, part in enumerate(self.components):
-            with inside(f"components.{number}.law"):
+            with inside("components", number, "law"):
                 parts.append(part.model_copy(update={"law": part.law.resolved(base_dir)}))
         return self.model_copy(update={"components": tuple(parts)})

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
+from simqueue.settings import invalid
 from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw
 from simqueue.workload.limits import MOST_TOKENS
-from simqueue.workload.refusal import refusal
 
 if TYPE_CHECKING:
     from simqueue.workload.lengths.base import Floats, Tokens
@@ -57,7 +57,7 @@ class UniformLength(BoundedLaw):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.low > self.high:
-            raise refusal(f"low {self.low} is greater than high {self.high}")
+            raise invalid(f"low {self.low} is greater than high {self.high}")
         low, high = self._drawn()
         if low > high:
             self._refuse_empty_bounds()

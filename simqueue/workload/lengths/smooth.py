@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
+from simqueue.settings import invalid
 from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw
 from simqueue.workload.limits import MOST_TOKENS
-from simqueue.workload.refusal import refusal
 
 if TYPE_CHECKING:
     from simqueue.workload.lengths.base import Floats, Tokens
@@ -66,7 +66,7 @@ class SmoothLaw(BoundedLaw):
         if at_least_min - above_max < _RAREST_BOUNDS:
             self._refuse_empty_bounds()
         if self.max is None and not self._longest() < _LARGEST_SAMPLE:
-            raise refusal(f"without max this law reaches lengths above {_LARGEST_SAMPLE:g} tokens: give a max")
+            raise invalid(f"without max this law reaches lengths above {_LARGEST_SAMPLE:g} tokens: give a max")
         return self
 
     def _longest(self) -> float:
@@ -192,7 +192,7 @@ def _one_of(name: str, value: float | None, other_name: str, other: float | None
         return value
     if other is not None and value is None:
         return other
-    raise refusal(f"lognormal needs exactly one of {name}, {other_name}")
+    raise invalid(f"lognormal needs exactly one of {name}, {other_name}")
 
 
 def _normal_between(low: float, high: float) -> float:

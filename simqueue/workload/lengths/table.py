@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from simqueue.settings import invalid
 from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw
 from simqueue.workload.limits import MOST_TOKENS
-from simqueue.workload.refusal import refusal
 
 if TYPE_CHECKING:
     from simqueue.workload.lengths.base import Floats, Tokens
@@ -106,13 +106,13 @@ class HistogramLength(TableLaw):
         import numpy as np  # noqa: PLC0415  (settings stay light to import)
 
         if len(self.edges) != len(self.weights) + 1:
-            raise refusal(f"there are {len(self.edges)} edges for {len(self.weights)} weights; it must be one more")
+            raise invalid(f"there are {len(self.edges)} edges for {len(self.weights)} weights; it must be one more")
         if not (np.diff(self.edges) > 0).all():
-            raise refusal("edges must ascend, each greater than the one before")
+            raise invalid("edges must ascend, each greater than the one before")
         if self.edges[-1] - self.edges[0] > LARGEST_TABLE:
-            raise refusal(f"the histogram is {self.edges[-1] - self.edges[0]} tokens wide, at most {LARGEST_TABLE}")
+            raise invalid(f"the histogram is {self.edges[-1] - self.edges[0]} tokens wide, at most {LARGEST_TABLE}")
         if not 0 < sum(self.weights) < float("inf"):
-            raise refusal(f"weights add up to {sum(self.weights):g}; the sum must be positive and finite")
+            raise invalid(f"weights add up to {sum(self.weights):g}; the sum must be positive and finite")
         self._check_support()
         return self
 

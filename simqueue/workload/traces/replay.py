@@ -58,7 +58,7 @@ def read_chunks(settings: TraceSettings, base_dir: Path, at_once: int | None = N
     """
     path, label = (None, settings.name) if settings.name is not None else (settings.path, settings.path)
     file = packaged_trace(str(label)).path if path is None else base_dir / path
-    with naming("trace.path"):
+    with naming("trace", "path"):
         yield from READERS[settings.reader_name()].chunks(file, str(label), settings.read_options, at_once)
 
 
@@ -154,14 +154,14 @@ def _number(rows: TraceRows, whole: _Rows, settings: TraceSettings, num_requests
     """Return how many requests there will be, refusing to give fewer than asked."""
     there = len(whole) * settings.repeat
     if there > MOST_REQUESTS:
-        raise InputError(f"{there:.3g} requests are more than the {MOST_REQUESTS} that are allowed", "trace.repeat")
-    asked = {"trace.limit": settings.limit, "num_requests": num_requests}
-    for key, number in asked.items():
+        raise InputError(f"{there:.3g} requests are more than the {MOST_REQUESTS} that are allowed", "trace", "repeat")
+    asked = {("trace", "limit"): settings.limit, ("num_requests",): num_requests}
+    for path, number in asked.items():
         if number is not None and number > there:
             left = "" if len(whole) == len(rows) else f", of which {len(whole)} are left to use"
             times = f" (repeat {settings.repeat} makes {there})" if settings.repeat > 1 else ""
             text = f"{number} requests are asked for, {rows.label} has {len(rows)} rows{left}{times}"
-            raise InputError(text, key)
+            raise InputError(text, *path)
     if settings.limit is not None and num_requests is not None and num_requests > settings.limit:
         raise InputError(f"{num_requests} requests are asked for, trace.limit allows {settings.limit}", "num_requests")
     return min([number for number in asked.values() if number is not None], default=there)
@@ -207,7 +207,8 @@ def arrivals_s(rows: TraceRows, kept: _Rows, first: Any, settings: TraceSettings
         raise InputError(
             f"{settings.rate_scale:g} puts the last arrival of {rows.label} at {arrival_s[-1]:g} s, at most "
             f"{LONGEST_S:g} s is allowed",
-            "trace.rate_scale",
+            "trace",
+            "rate_scale",
         )
     return arrival_s
 
@@ -243,7 +244,7 @@ def _repeated(once: list[Request], rows: TraceRows, kept: _Rows, settings: Trace
     file_s = float((rows.time[kept[-1]] - rows.time[kept[0]]) / rows.ticks_per_s) / settings.rate_scale
     if file_s <= 0:
         text = f"all rows of {rows.label} that are played have one time, so no pass follows it"
-        raise InputError(text, "trace.repeat")
+        raise InputError(text, "trace", "repeat")
     pass_s = file_s * len(once) / (len(once) - 1)
     streams = 1 + max((stream for request in once for stream in _streams(request)), default=-1)
     requests = list(once)

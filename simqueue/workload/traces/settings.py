@@ -8,8 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from simqueue.errors import InputError
 from simqueue.names import unknown
-from simqueue.settings import Settings
-from simqueue.workload.refusal import refusal
+from simqueue.settings import Settings, invalid
 from simqueue.workload.traces.base import ReadOptions, TimeUnit
 from simqueue.workload.traces.catalog import packaged_trace
 from simqueue.workload.traces.formats import FORMATS
@@ -111,7 +110,7 @@ class TraceSettings(Settings):
     @classmethod
     def _known_format(cls, value: str | None) -> str | None:
         if value is not None and value not in FORMATS:
-            raise refusal(unknown("trace format", value, FORMATS))
+            raise invalid(unknown("trace format", value, FORMATS))
         return value
 
     @field_validator("name")
@@ -121,42 +120,42 @@ class TraceSettings(Settings):
             try:
                 packaged_trace(value)
             except InputError as error:
-                raise refusal(str(error)) from None
+                raise invalid(str(error)) from None
         return value
 
     @model_validator(mode="after")
     def _one_file(self) -> Self:
         if (self.path is None) == (self.name is None):
-            raise refusal("a trace needs exactly one of path (with format), name")
+            raise invalid("a trace needs exactly one of path (with format), name")
         if self.path is not None and self.format is None:
-            raise refusal(f"a trace at a path needs format, one of {', '.join(FORMATS)}")
+            raise invalid(f"a trace at a path needs format, one of {', '.join(FORMATS)}")
         if self.name is not None and self.format not in (None, packaged_trace(self.name).format):
-            raise refusal(f"trace '{self.name}' has format {packaged_trace(self.name).format}: leave format out")
+            raise invalid(f"trace '{self.name}' has format {packaged_trace(self.name).format}: leave format out")
         return self
 
     @model_validator(mode="after")
     def _format_allows(self) -> Self:
         read = FORMATS[self.reader_name()]
         if self.origin == "file" and not read.starts_at_zero:
-            raise refusal(f"origin: file does not go with format {self.reader_name()}: it has absolute dates")
+            raise invalid(f"does not go with format {self.reader_name()}, which has absolute dates", "origin")
         if self.time_unit != "s" and not read.renames:
-            raise refusal(f"time_unit is for formats csv and jsonl: format {self.reader_name()} has a unit of its own")
+            raise invalid(f"time_unit is for formats csv and jsonl: format {self.reader_name()} has a unit of its own")
         if self.block_tokens is not None and self.reader_name() != "mooncake":
-            raise refusal(f"block_tokens is for format mooncake, the format is {self.reader_name()}")
+            raise invalid(f"block_tokens is for format mooncake, the format is {self.reader_name()}")
         if self.path is not None and self.reader_name() == "mooncake" and self.block_tokens is None:
-            raise refusal("format mooncake needs block_tokens, the tokens of a hash id (512 in the published files)")
+            raise invalid("format mooncake needs block_tokens, the tokens of a hash id (512 in the published files)")
         for column in self.columns or {}:
             if column not in read.renames:
                 allowed = ", ".join(read.renames) or f"none, format {self.reader_name()} fixes its columns"
-                raise refusal(f"columns: '{column}' cannot be renamed; allowed: {allowed}")
+                raise invalid(f"columns: '{column}' cannot be renamed; allowed: {allowed}")
         return self
 
     @model_validator(mode="after")
     def _window(self) -> Self:
         if self.end_s is not None and self.end_s <= self.start_s:
-            raise refusal(f"end_s {self.end_s:g} must be after start_s {self.start_s:g}")
+            raise invalid(f"end_s {self.end_s:g} must be after start_s {self.start_s:g}")
         if self.end_row is not None and self.end_row <= self.start_row:
-            raise refusal(f"end_row {self.end_row} must be after start_row {self.start_row}")
+            raise invalid(f"end_row {self.end_row} must be after start_row {self.start_row}")
         return self
 
     @model_validator(mode="after")
@@ -166,7 +165,7 @@ class TraceSettings(Settings):
         plain = {"spread_s": None, "repeat": 1, "start_row": 0, "end_row": None}
         for key, value in plain.items():
             if getattr(self, key) != value:
-                raise refusal(f"{key} does not go with stream: true")
+                raise invalid(f"{key} does not go with stream: true")
         return self
 
     @property

@@ -58,8 +58,8 @@ class StreamedTrace:
         if self.dropped_rows:
             self.notes = (f"{label}: dropped {self.dropped_rows} rows because they have 0 prompt or 0 output tokens",)
         if self._stop is not None and self._count < self._stop:
-            key = "trace.limit" if self._stop == settings.limit else "num_requests"
-            raise InputError(f"{self._stop} requests are asked for, {label} has {self._count} to use", key)
+            path = ("trace", "limit") if self._stop == settings.limit else ("num_requests",)
+            raise InputError(f"{self._stop} requests are asked for, {label} has {self._count} to use", *path)
 
     def __len__(self) -> int:
         return self._count
