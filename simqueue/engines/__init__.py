@@ -1,12 +1,15 @@
-"""Named engines at versions: which policy, which defaults, each fact with its source."""
+"""Schedulers of real servers, by version, with the flags of those servers by their own names.
+
+An engine is one module with its flags and rules and one YAML file with its facts by version; it is listed in `ENGINES`.
+"""
 
 from typing import Any
 
-from simqueue.engines.base import CacheRules, Engine, SettledEngine, Surroundings
+from simqueue.engines.base import GIVEN, CacheRules, Deployment, Engine, ResolvedEngine
 from simqueue.engines.vllm import Vllm
 
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in (Vllm(),)}
-"""Name in the scenario file -> engine."""
+"""Every engine by the name that scenarios use."""
 
 
 def engine_rows() -> list[dict[str, Any]]:
@@ -14,4 +17,4 @@ def engine_rows() -> list[dict[str, Any]]:
     return [row for engine in ENGINES.values() for row in engine.rows()]
 
 
-__all__ = ["ENGINES", "CacheRules", "Engine", "SettledEngine", "Surroundings", "engine_rows"]
+__all__ = ["ENGINES", "GIVEN", "CacheRules", "Deployment", "Engine", "ResolvedEngine", "engine_rows"]

@@ -1,31 +1,39 @@
-"""The contract of engines: a name, versions, flags by the engine's own names, and what they come to."""
+"""The contract of engines: versions, flags by the engine's own names, and their values on a deployment."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from simqueue.errors import InputError
 from simqueue.kvcache import KVCache, KVCacheSettings
 from simqueue.schedulers import Policy
 from simqueue.schedulers.door import Door
 from simqueue.settings import Settings
 
+Maker = Callable[[KVCache, Door], Policy]
+"""Returns a new policy for a KV cache and admission rules."""
+
+GIVEN = "given"
+"""Origin of a value that was written down."""
+
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What an engine looks at when it chooses its defaults.
+class Deployment:
+    """What an engine's defaults depend on.
 
     Attributes
     ----------
     gpu_name : str or None
-        As the device calls itself; None where no GPU is named.
+        The name that the device reports; None if no GPU is named.
     gpu_memory_bytes : int or None
-        As the device reports it.
+        The memory that the device reports.
     kv_cache : KVCacheSettings
-        The scenario's own keys; those that were not written down take the version's default.
+        The scenario's own keys. Keys that were not written down take the default of the version.
     max_model_len : int or None
+        Most prompt + output tokens per request.
     """
 
     gpu_name: str | None
@@ -41,18 +49,19 @@ class CacheRules:
     Attributes
     ----------
     block_size : int
-        Tokens a block.
+        Tokens per block.
     memory_share : float
         Share of the GPU's memory for weights and KV.
     prefix_caching : bool
+        Whether full blocks are reused by later requests with the same prefix.
     unhashed_first : bool
-        Whether freed blocks without identity are reused before all others.
+        Whether free blocks without a hash are reused before all others.
     registration_lag : int
-        Steps by which the registration of generated blocks lags.
+        Steps after which a generated block can be found.
     watermark : float
         Share of the pool that admissions leave free.
     reserved_blocks : int
-        Blocks the engine counts in its pool and never uses (its null block).
+        Blocks that the engine counts in its pool and never uses (its null block).
     """
 
     block_size: int
@@ -65,49 +74,113 @@ class CacheRules:
 
 
 @dataclass(frozen=True, slots=True)
-class SettledEngine:
-    """An engine at a version with every value decided.
+class ResolvedEngine:
+    """An engine at a version, with the value of every flag.
 
     Attributes
     ----------
     title : str
-        Engine, version and usage, for people.
+        Engine, version and usage.
     values : mapping of str to value
-        Every flag.
+        Value of each flag; None: the version has no such flag.
     origins : mapping of str to str
-        Where each flag's value comes from: ``given``, or the source of the version's default.
+        Origin of each value: ``given``, or the source of the version's default. Same keys as `values`.
+    cache_origins : mapping of str to str
+        The same for the keys of `kv_cache` that a flag overrides.
     cache : CacheRules
+        Behaviour of the KV cache.
     cuts_output : bool
-        Whether answers end at max_model_len (else requests that would pass it are refused).
+        Whether outputs end at max_model_len; otherwise requests that exceed it are rejected.
     make : callable
-        Makes a fresh policy on a KV cache behind a door.
+        See `Maker`.
     """
 
     title: str
     values: Mapping[str, Any]
     origins: Mapping[str, str]
+    cache_origins: Mapping[str, str]
     cache: CacheRules
     cuts_output: bool
-    make: Callable[[KVCache, Door], Policy]
+    make: Maker
 
 
 class Engine(ABC):
-    """A real server's scheduler, by version."""
+    """The scheduler of a real server, by version."""
 
     name: ClassVar[str]
     Settings: ClassVar[type[Settings]]
-    """Flags by the engine's own names; None: the version's default."""
+    """Flags by the engine's own names; None: the default of the version."""
+    cache_flags: ClassVar[Mapping[str, str]]
+    """Key of `kv_cache` -> the flag with the same meaning. The flag overrides the key."""
 
     @abstractmethod
-    def settle(self, flags: Any, around: Surroundings) -> SettledEngine:
-        """Decide every value.
+    def resolve(self, flags: Any, deployment: Deployment) -> ResolvedEngine:
+        """Return the value of every flag.
 
         Raises
         ------
         InputError
-            If a flag does not exist at that version, or values contradict each other.
+            If a flag does not exist at that version, or values contradict each other. Its key is the flag.
         """
 
     @abstractmethod
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row a version, for ``simqueue list engines``."""
+        """Return one row per version, for ``simqueue list engines``."""
+
+    @abstractmethod
+    def summary(self, values: Mapping[str, Any]) -> str:
+        """Return one line with version and the flags that decide the schedule.
+
+        Parameters
+        ----------
+        values : mapping
+            The keys of a resolved policy, with `version` and every flag.
+        """
+
+
+def with_defaults(
+    flags: Settings,
+    defaults: Mapping[str, Any],
+    source: str,
+    kv_cache: KVCacheSettings,
+    cache_flags: Mapping[str, str],
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the value and the origin of each flag in `defaults`.
+
+    A value is that of the flag, else that of the key of `kv_cache` which `cache_flags` maps to the flag, else the
+    default. The origin is `GIVEN`, or `source` for defaults.
+    """
+    values, origins = dict(defaults), dict.fromkeys(defaults, source)
+    keys = {flag: key for key, flag in cache_flags.items() if key in kv_cache.model_fields_set}
+    for flag in defaults:
+        given = getattr(flags, flag)
+        if given is None and flag in keys:
+            given = getattr(kv_cache, keys[flag])
+        if given is not None:
+            values[flag], origins[flag] = given, GIVEN
+    return values, origins
+
+
+def reject_flags(flags: Settings, names: Iterable[str], text: str, neutral: Container[Any] = ()) -> None:
+    """Check that flags which do not exist were not given.
+
+    Parameters
+    ----------
+    flags : Settings
+        The flags as written down.
+    names : iterable of str
+        Flags that do not exist.
+    text : str
+        The text of the error.
+    neutral : container
+        Values that are allowed all the same, besides the flag's own default.
+
+    Raises
+    ------
+    InputError
+        At the first such flag.
+    """
+    for name in names:
+        value = getattr(flags, name)
+        if value != type(flags).model_fields[name].default and value not in neutral:
+            raise InputError(text, name, value=value)

@@ -1,84 +1,138 @@
-"""vLLM, by version: which scheduler, which rules, which defaults on which device."""
+"""vLLM by version: its flags, their defaults on each device, and which scheduler they configure.
+
+The facts of each version are in ``vllm.yaml``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from functools import cache
+from importlib.resources import files
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from simqueue.engines.base import CacheRules, Engine, SettledEngine, Surroundings
+from simqueue.engines.base import (
+    CacheRules,
+    Deployment,
+    Engine,
+    Maker,
+    ResolvedEngine,
+    reject_flags,
+    with_defaults,
+)
+from simqueue.engines.versions import VersionFacts, facts_at, read_versions
 from simqueue.errors import InputError
+from simqueue.kvcache import KVCacheSettings
+from simqueue.schedulers.keys import VllmV0Settings, VllmV1Settings
+from simqueue.schedulers.vllm_v0 import VllmV0
+from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
 from simqueue.settings import Settings, problems_of
 
-if TYPE_CHECKING:
-    from simqueue.engines.facts import Budget, VllmFacts
-    from simqueue.kvcache import KVCache
-    from simqueue.schedulers import Policy
-    from simqueue.schedulers.door import Door
-
 GIB = 2**30
-CHUNKS_ABOVE_TOKENS = 32768
-"""max_model_len above which V0 turns chunked prefill on by itself, from 0.5.5 on."""
-GIVEN = "given"
-SettingsT = TypeVar("SettingsT", bound=Settings)
+CHUNKS_ABOVE_TOKENS: Final = 32768
+"""max_model_len above which V0 enables chunked prefill by default, from 0.5.5 on."""
+LEAST_V0_TOKENS: Final = 2048
+"""V0's default token budget without chunking is max_model_len, but at least this."""
 
 
 class VllmFlags(Settings):
-    """vLLM's own flags; what is not given takes the version's default."""
+    """vLLM's own flags; flags that are not given take the default of the version."""
 
-    version: str = Field(description="version of vLLM; `simqueue list engines` shows those that are known")
+    version: str = Field(description="version of vLLM; `simqueue list engines` lists the known ones")
     usage: Literal["server", "offline"] = Field(
         "server", description="the API server or the offline LLM class; their default budgets differ"
     )
-    use_v1: bool | None = Field(None, description="the V1 engine (environment variable VLLM_USE_V1)")
+    use_v1: bool | None = Field(None, description="whether to use the V1 engine (environment variable VLLM_USE_V1)")
     max_num_seqs: int | None = Field(
-        None, ge=1, description="requests that may run at one time", json_schema_extra={"unit": "requests"}
+        None, ge=1, description="most running requests", json_schema_extra={"unit": "requests"}
     )
     max_num_batched_tokens: int | None = Field(
-        None, ge=1, description="token budget of a step", json_schema_extra={"unit": "tokens"}
+        None, ge=1, description="token budget per step", json_schema_extra={"unit": "tokens"}
     )
-    policy: Literal["fcfs", "priority"] = Field("fcfs", description="order of the queue, and who is preempted")
-    enable_chunked_prefill: bool | None = Field(None, description="whether prompts may be cut to the budget")
+    policy: Literal["fcfs", "priority"] = Field("fcfs", description="order of the waiting queue and of preemption")
+    enable_chunked_prefill: bool | None = Field(None, description="whether prompts can be split to fit the budget")
     long_prefill_token_threshold: int = Field(
         0,
         ge=0,
-        description="most prompt tokens a request gets in a step; 0: no cap of its own",
+        description="most prompt tokens per request and step; 0: limited by the budget only",
         json_schema_extra={"unit": "tokens"},
     )
     long_prefill_token_threshold_adaptive: bool = Field(
-        False, description="raise the cap to max_num_batched_tokens over the requests in the system (0.31 on)"
+        False,
+        description="raise the threshold to max_num_batched_tokens / requests in the system (from 0.31)",
     )
     scheduler_reserve_full_isl: bool | None = Field(
-        None, description="admit a request only if its whole known sequence fits the free blocks (0.19 on)"
+        None, description="admit a request only if all its known tokens fit into the free blocks (from 0.19)"
     )
     watermark: float | None = Field(
-        None, ge=0, lt=1, description="share of the pool that admissions leave free while others run (0.24 on)"
+        None, ge=0, lt=1, description="share of the pool that admissions leave free while requests run (from 0.24)"
     )
-    async_scheduling: bool | None = Field(None, description="plan the next step while one runs (0.13 on)")
-    enable_prefix_caching: bool | None = Field(None, description="whether full blocks are found again")
+    async_scheduling: bool | None = Field(None, description="plan the next step while a step runs (from 0.13)")
+    enable_prefix_caching: bool | None = Field(
+        None, description="reuse full blocks of earlier requests with the same prefix"
+    )
     gpu_memory_utilization: float | None = Field(
         None, gt=0, le=1, description="share of the GPU's memory for weights and KV"
     )
     performance_mode: Literal["balanced", "throughput"] = Field(
-        "balanced", description="throughput doubles the default budget and seats (0.33 on)"
+        "balanced", description="throughput doubles the default budget and max_num_seqs (from 0.33)"
     )
 
 
-@dataclass
-class _Chosen:
-    """Values as they are decided, each with where it comes from."""
+class Budget(Settings):
+    """Default token budget and most running requests."""
 
-    source: str
-    values: dict[str, Any] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
+    tokens: int = Field(ge=1)
+    seqs: int = Field(ge=1)
 
-    def settle(self, flag: str, given: Any, default: Any) -> Any:
-        """Decide one flag: what was given, else the default."""
-        self.values[flag] = default if given is None else given
-        self.origins[flag] = self.source if given is None else GIVEN
-        return self.values[flag]
+
+class Tier(Settings):
+    """Default budgets for a kind of device."""
+
+    min_memory_gib: float = 0.0
+    named: tuple[str, ...] | None = Field(None, strict=False)
+    not_named: tuple[str, ...] = Field((), strict=False)
+    server: Budget
+    offline: Budget
+
+    def holds_for(self, gpu_name: str, memory_gib: float) -> bool:
+        """Return whether a device belongs to this tier."""
+        if memory_gib < self.min_memory_gib or any(word in gpu_name for word in self.not_named):
+            return False
+        return self.named is None or any(word in gpu_name for word in self.named)
+
+
+class VllmFacts(VersionFacts):
+    """Facts of one version; None: the version has no such feature."""
+
+    engine: Literal["v0", "v1"]
+    v1: Literal["opt_in", "default", "only"] | None = None
+    block_size: int
+    gpu_memory_utilization: float
+    enable_prefix_caching: bool
+    chunked_prefill: Literal["never", "opt_in", "on_when_long"]
+    padded_prompts: bool
+    v0_max_num_seqs: int
+    v0_chunked_tokens: int | None
+    v0_watermark: float
+    unchunked_overflow: Literal["stop", "skip"] | None = None
+    lone_request_uncapped: bool = False
+    threshold_adaptive: bool = False
+    unhashed_first: bool = False
+    ties_by_id: bool = False
+    scheduler_reserve_full_isl: bool | None = None
+    watermark: float | None = None
+    async_scheduling: bool | None = None
+    over_length: Literal["reject", "cut"] = "reject"
+    performance_mode: bool = False
+    tiers: tuple[Tier, ...] = Field((), strict=False)
+
+
+@cache
+def vllm_versions() -> dict[str, VllmFacts]:
+    """Return the facts of all known versions, oldest first."""
+    return read_versions(files("simqueue.engines") / "vllm.yaml", VllmFacts)
 
 
 class Vllm(Engine):
@@ -86,37 +140,37 @@ class Vllm(Engine):
 
     name: ClassVar[str] = "vllm"
     Settings: ClassVar[type[Settings]] = VllmFlags
+    cache_flags: ClassVar[Mapping[str, str]] = {
+        "memory_share": "gpu_memory_utilization",
+        "prefix_caching": "enable_prefix_caching",
+        "watermark": "watermark",
+    }
 
-    def settle(self, flags: VllmFlags, around: Surroundings) -> SettledEngine:
-        """Decide every value of the scheduler and the KV cache."""
-        from simqueue.engines.facts import vllm_facts  # noqa: PLC0415  (settings stay light to import)
-
-        facts = vllm_facts(flags.version)
-        chosen = _Chosen(facts.source)
-        is_v1 = chosen.settle("use_v1", flags.use_v1, facts.engine == "v1")
+    def resolve(self, flags: VllmFlags, deployment: Deployment) -> ResolvedEngine:
+        """Return the value of every flag of the scheduler and the KV cache."""
+        facts = facts_at("vllm", vllm_versions(), flags.version)
+        is_v1 = facts.engine == "v1" if flags.use_v1 is None else flags.use_v1
         if (is_v1 and facts.v1 is None) or (not is_v1 and facts.v1 == "only"):
-            raise _refusal("use_v1", is_v1, f"vllm {facts.version} has only {facts.engine.upper()}")
-        make, cuts = (_v1 if is_v1 else _v0)(flags, facts, around, chosen)
-        kv = around.kv_cache
-        share = flags.gpu_memory_utilization
-        if share is None and "memory_share" in kv.model_fields_set:
-            share = kv.memory_share
-        cache = CacheRules(
-            block_size=kv.block_size if "block_size" in kv.model_fields_set else facts.block_size,
-            memory_share=chosen.settle("gpu_memory_utilization", share, facts.gpu_memory_utilization),
-            prefix_caching=_prefix_caching(flags, facts, around, chosen, is_v1=is_v1),
-            unhashed_first=facts.unhashed_first,
-            registration_lag=int(chosen.values.get("async_scheduling") or False),
-            watermark=0.0 if not is_v1 else chosen.values["watermark"] or 0.0,
-            reserved_blocks=int(is_v1),
+            raise InputError(f"vllm {facts.version} has only {facts.engine.upper()}", "use_v1", value=is_v1)
+        defaults = (_v1_defaults if is_v1 else _v0_defaults)(flags, facts, deployment)
+        values, origins = with_defaults(flags, defaults, facts.source, deployment.kv_cache, self.cache_flags)
+        if is_v1:
+            _check_v1(flags, facts, values)
+            _check_budget(values, deployment.max_model_len)
+        else:
+            _check_v0(flags, facts, values)
+        return ResolvedEngine(
+            title=f"vllm {facts.version} ({'V1' if is_v1 else 'V0'}, {flags.usage})",
+            values=values,
+            origins=origins,
+            cache_origins={key: origins[flag] for key, flag in self.cache_flags.items() if flag in origins},
+            cache=_cache_rules(values, facts, deployment.kv_cache, is_v1=is_v1),
+            cuts_output=is_v1 and (facts.over_length == "cut" or flags.usage == "offline"),
+            make=_v1_maker(flags, facts, values) if is_v1 else _v0_maker(facts, values),
         )
-        title = f"vllm {facts.version} ({'V1' if is_v1 else 'V0'}, {flags.usage})"
-        return SettledEngine(title, chosen.values, chosen.origins, cache, cuts, make)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row a version."""
-        from simqueue.engines.facts import vllm_versions  # noqa: PLC0415  (settings stay light to import)
-
+        """Return one row per version."""
         return [
             {
                 "engine": "vllm",
@@ -130,154 +184,165 @@ class Vllm(Engine):
             for facts in vllm_versions().values()
         ]
 
+    def summary(self, values: Mapping[str, Any]) -> str:
+        """Return one line with version, core, usage and the flags that decide the schedule."""
+        core = "" if values.get("use_v1") is None else f"V{int(values['use_v1'])}, "
+        shown = ", ".join(f"{flag} {_plain(values[flag])}" for flag in _SHOWN_FLAGS if values.get(flag) is not None)
+        return f"vllm {values['version']} ({core}{values['usage']}): {shown}"
 
-def _refusal(flag: str, value: object, why: str) -> InputError:
-    """Return the error about one flag and the value that it has, given or by default."""
-    return InputError(why, flag, value=value)
+
+_SHOWN_FLAGS: Final = (
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "policy",
+    "enable_chunked_prefill",
+    "long_prefill_token_threshold",
+    "scheduler_reserve_full_isl",
+    "watermark",
+    "async_scheduling",
+    "enable_prefix_caching",
+    "gpu_memory_utilization",
+)
+
+_NOT_IN_V0: Final = (
+    "policy",
+    "long_prefill_token_threshold",
+    "long_prefill_token_threshold_adaptive",
+    "scheduler_reserve_full_isl",
+    "watermark",
+    "async_scheduling",
+    "performance_mode",
+)
 
 
-def _validated(settings: type[SettingsT], values: Mapping[str, Any]) -> SettingsT:
-    """Return the scheduler's settings; what breaks one of its rules is an error about that flag."""
+def _v1_defaults(flags: VllmFlags, facts: VllmFacts, deployment: Deployment) -> dict[str, Any]:
+    tokens, seqs = _default_budget(flags, facts, deployment)
+    return {
+        "use_v1": facts.engine == "v1",
+        "max_num_seqs": seqs,
+        "max_num_batched_tokens": tokens,
+        "policy": "fcfs",
+        "enable_chunked_prefill": True,
+        "long_prefill_token_threshold": 0,
+        "scheduler_reserve_full_isl": facts.scheduler_reserve_full_isl,
+        "watermark": facts.watermark,
+        "async_scheduling": facts.async_scheduling,
+        "enable_prefix_caching": facts.enable_prefix_caching,
+        "gpu_memory_utilization": facts.gpu_memory_utilization,
+    }
+
+
+def _v0_defaults(flags: VllmFlags, facts: VllmFacts, deployment: Deployment) -> dict[str, Any]:
+    longest = deployment.max_model_len or 0
+    chunks = facts.chunked_prefill == "on_when_long" and longest > CHUNKS_ABOVE_TOKENS
+    is_chunked = chunks if flags.enable_chunked_prefill is None else flags.enable_chunked_prefill
+    return {
+        "use_v1": facts.engine == "v1",
+        "max_num_seqs": facts.v0_max_num_seqs,
+        "max_num_batched_tokens": facts.v0_chunked_tokens if is_chunked else max(longest, LEAST_V0_TOKENS),
+        "enable_chunked_prefill": chunks,
+        "enable_prefix_caching": False,
+        "gpu_memory_utilization": facts.gpu_memory_utilization,
+    }
+
+
+def _default_budget(flags: VllmFlags, facts: VllmFacts, deployment: Deployment) -> tuple[int, int]:
+    """Return default token budget and running requests of V1, each adapted to the other and to max_model_len."""
+    tier = _tier(facts, deployment, flags.usage)
+    factor = 2 if flags.performance_mode == "throughput" else 1
+    tokens, seqs, longest = tier.tokens * factor, tier.seqs * factor, deployment.max_model_len
+    if longest is not None:
+        is_chunked = flags.enable_chunked_prefill is not False
+        tokens = min(tokens, (flags.max_num_seqs or seqs) * longest) if is_chunked else max(tokens, longest)
+    return tokens, min(seqs, flags.max_num_batched_tokens or tokens)
+
+
+def _tier(facts: VllmFacts, deployment: Deployment, usage: Literal["server", "offline"]) -> Budget:
+    """Return the default budget on this device. A device without a known memory size counts as small, as in vLLM."""
+    memory_gib = (deployment.gpu_memory_bytes or 0) / GIB
+    name = (deployment.gpu_name or "").lower()
+    tier = next(tier for tier in facts.tiers if tier.holds_for(name, memory_gib))
+    return tier.server if usage == "server" else tier.offline
+
+
+def _check_v1(flags: VllmFlags, facts: VllmFacts, values: Mapping[str, Any]) -> None:
+    """Check that all flags exist at this version and are modelled."""
+    exists = {
+        "scheduler_reserve_full_isl": facts.scheduler_reserve_full_isl is not None,
+        "watermark": facts.watermark is not None,
+        "async_scheduling": facts.async_scheduling is not None,
+        "long_prefill_token_threshold_adaptive": facts.threshold_adaptive,
+        "performance_mode": facts.performance_mode,
+    }
+    missing = [flag for flag, is_there in exists.items() if not is_there]
+    reject_flags(flags, missing, f"vllm {facts.version} has no such flag", neutral=(False, 0))
+    if not values["enable_chunked_prefill"] and facts.unchunked_overflow is None:
+        text = f"V1 of vllm {facts.version} without chunked prefill is not modelled"
+        raise InputError(text, "enable_chunked_prefill", value=False)
+
+
+def _check_budget(values: Mapping[str, Any], longest: int | None) -> None:
+    """Check V1's token budget against max_model_len."""
+    tokens = values["max_num_batched_tokens"]
+    if not values["enable_chunked_prefill"] and longest is not None and tokens < longest:
+        text = f"must be at least max_model_len = {longest} when enable_chunked_prefill is false"
+        raise InputError(text, "max_num_batched_tokens", value=tokens)
+
+
+def _check_v0(flags: VllmFlags, facts: VllmFacts, values: Mapping[str, Any]) -> None:
+    """Check that all flags exist in V0 of this version and are modelled."""
+    text = f"V0 of vllm {facts.version} has no such flag, or it is not modelled"
+    reject_flags(flags, _NOT_IN_V0, text)
+    if values["enable_chunked_prefill"] and facts.chunked_prefill == "never":
+        raise InputError(f"vllm {facts.version} has no such flag", "enable_chunked_prefill", value=True)
+    if values["enable_prefix_caching"]:
+        raise InputError("the prefix cache of vLLM V0 is not modelled", "enable_prefix_caching", value=True)
+
+
+def _cache_rules(values: Mapping[str, Any], facts: VllmFacts, keys: KVCacheSettings, *, is_v1: bool) -> CacheRules:
+    return CacheRules(
+        block_size=keys.block_size if "block_size" in keys.model_fields_set else facts.block_size,
+        memory_share=values["gpu_memory_utilization"],
+        prefix_caching=values["enable_prefix_caching"],
+        unhashed_first=facts.unhashed_first,
+        registration_lag=int(values.get("async_scheduling") or False),
+        watermark=values.get("watermark") or 0.0,
+        reserved_blocks=int(is_v1),
+    )
+
+
+def _v1_maker(flags: VllmFlags, facts: VllmFacts, values: Mapping[str, Any]) -> Maker:
     try:
-        return settings.model_validate(values)
-    except ValidationError as error:
+        settings = VllmV1Settings(
+            max_num_seqs=values["max_num_seqs"],
+            max_num_batched_tokens=values["max_num_batched_tokens"],
+            policy=values["policy"],
+            enable_chunked_prefill=values["enable_chunked_prefill"],
+            long_prefill_token_threshold=values["long_prefill_token_threshold"],
+            long_prefill_token_threshold_adaptive=flags.long_prefill_token_threshold_adaptive,
+            scheduler_reserve_full_isl=bool(values["scheduler_reserve_full_isl"]),
+            async_scheduling=bool(values["async_scheduling"]),
+        )
+    except ValidationError as error:  # values contradict each other
         raise InputError.of(problems_of(error)) from None
+    rules = VllmV1Rules(facts.lone_request_uncapped, facts.unchunked_overflow or "stop", facts.ties_by_id)
+    return lambda kv, door: VllmV1(settings, kv, door, rules)
+
+
+def _v0_maker(facts: VllmFacts, values: Mapping[str, Any]) -> Maker:
+    settings = VllmV0Settings(
+        max_num_seqs=values["max_num_seqs"],
+        max_num_batched_tokens=values["max_num_batched_tokens"],
+        enable_chunked_prefill=values["enable_chunked_prefill"],
+        padded_prompts=facts.padded_prompts,
+        watermark=facts.v0_watermark,
+    )
+    return lambda kv, door: VllmV0(settings, kv, door)
 
 
 def _on_off(value: bool | None) -> str:
     return "-" if value is None else ("on" if value else "off")
 
 
-def _prefix_caching(flags: VllmFlags, facts: VllmFacts, around: Surroundings, chosen: _Chosen, *, is_v1: bool) -> bool:
-    given = flags.enable_prefix_caching
-    if given is None:
-        given = around.kv_cache.prefix_caching
-    on = bool(chosen.settle("enable_prefix_caching", given, facts.enable_prefix_caching and is_v1))
-    if on and not is_v1:
-        raise _refusal("enable_prefix_caching", on, "the prefix cache of vLLM V0 is not modelled")
-    return on
-
-
-def _v1(flags: VllmFlags, facts: VllmFacts, around: Surroundings, chosen: _Chosen) -> tuple[Any, bool]:
-    from simqueue.schedulers.keys import VllmV1Settings  # noqa: PLC0415  (settings stay light to import)
-    from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules  # noqa: PLC0415  (settings stay light to import)
-
-    _refuse_missing(flags, facts)
-    chunked = chosen.settle("enable_chunked_prefill", flags.enable_chunked_prefill, True)
-    if not chunked and facts.unchunked_overflow is None:
-        why = f"how V1 of vllm {facts.version} runs without chunking is not modelled"
-        raise _refusal("enable_chunked_prefill", chunked, why)
-    tokens, seqs = _budget(flags, facts, around, chosen, chunked=chunked)
-    watermark = flags.watermark
-    if watermark is None and "watermark" in around.kv_cache.model_fields_set:
-        watermark = around.kv_cache.watermark
-    chosen.settle("watermark", watermark, facts.watermark)
-    settings = _validated(
-        VllmV1Settings,
-        {
-            "max_num_seqs": seqs,
-            "max_num_batched_tokens": tokens,
-            "policy": chosen.settle("policy", flags.policy, "fcfs"),
-            "enable_chunked_prefill": chunked,
-            "long_prefill_token_threshold": chosen.settle(
-                "long_prefill_token_threshold", flags.long_prefill_token_threshold, 0
-            ),
-            "long_prefill_token_threshold_adaptive": flags.long_prefill_token_threshold_adaptive,
-            "scheduler_reserve_full_isl": bool(
-                chosen.settle(
-                    "scheduler_reserve_full_isl", flags.scheduler_reserve_full_isl, facts.scheduler_reserve_full_isl
-                )
-            ),
-            "async_scheduling": bool(chosen.settle("async_scheduling", flags.async_scheduling, facts.async_scheduling)),
-        },
-    )
-    rules = VllmV1Rules(facts.lone_request_uncapped, facts.unchunked_overflow or "stop", facts.ties_by_id)
-
-    def make(kv: KVCache, door: Door) -> Policy:
-        return VllmV1(settings, kv, door, rules)
-
-    return make, facts.over_length == "cut" or flags.usage == "offline"
-
-
-def _refuse_missing(flags: VllmFlags, facts: VllmFacts) -> None:
-    """Refuse flags that the version does not have."""
-    missing = {
-        "scheduler_reserve_full_isl": facts.scheduler_reserve_full_isl is None,
-        "watermark": facts.watermark is None,
-        "async_scheduling": facts.async_scheduling is None,
-        "long_prefill_token_threshold_adaptive": not facts.threshold_adaptive,
-    }
-    for flag, is_missing in missing.items():
-        value = getattr(flags, flag)
-        if is_missing and value:
-            raise _refusal(flag, value, f"vllm {facts.version} has no such flag")
-    if flags.performance_mode != "balanced" and not facts.performance_mode:
-        raise _refusal("performance_mode", flags.performance_mode, f"vllm {facts.version} has no such flag")
-
-
-def _budget(
-    flags: VllmFlags, facts: VllmFacts, around: Surroundings, chosen: _Chosen, *, chunked: bool
-) -> tuple[int, int]:
-    """Return token budget and seats: given, or by usage and device, as the engine adapts them to each other."""
-    default = _tier(facts, around, flags.usage)
-    factor = 2 if flags.performance_mode == "throughput" else 1
-    seqs = chosen.settle("max_num_seqs", flags.max_num_seqs, default.seqs * factor)
-    longest = around.max_model_len
-    tokens = default.tokens * factor
-    if longest is not None:
-        tokens = min(tokens, seqs * longest) if chunked else max(tokens, longest)
-    tokens = chosen.settle("max_num_batched_tokens", flags.max_num_batched_tokens, tokens)
-    if flags.max_num_seqs is None:
-        seqs = chosen.values["max_num_seqs"] = min(seqs, tokens)
-    if not chunked and longest is not None and tokens < longest:
-        why = f"must be at least max_model_len = {longest} when enable_chunked_prefill is false"
-        raise _refusal("max_num_batched_tokens", tokens, why)
-    return tokens, seqs
-
-
-def _tier(facts: VllmFacts, around: Surroundings, usage: Literal["server", "offline"]) -> Budget:
-    """Return the defaults for this device; one whose memory nobody stated counts as small, as it does in vLLM."""
-    memory_gib = (around.gpu_memory_bytes or 0) / GIB
-    name = (around.gpu_name or "").lower()
-    tier = next(tier for tier in facts.tiers if tier.holds_for(name, memory_gib))
-    return tier.server if usage == "server" else tier.offline
-
-
-def _v0(flags: VllmFlags, facts: VllmFacts, around: Surroundings, chosen: _Chosen) -> tuple[Any, bool]:
-    from simqueue.schedulers.keys import VllmV0Settings  # noqa: PLC0415  (settings stay light to import)
-    from simqueue.schedulers.vllm_v0 import VllmV0  # noqa: PLC0415  (settings stay light to import)
-
-    for flag, neutral in (
-        ("policy", "fcfs"),
-        ("long_prefill_token_threshold", 0),
-        ("long_prefill_token_threshold_adaptive", False),
-        ("scheduler_reserve_full_isl", None),
-        ("watermark", None),
-        ("async_scheduling", None),
-        ("performance_mode", "balanced"),
-    ):
-        value = getattr(flags, flag)
-        if value != neutral:
-            raise _refusal(flag, value, f"V0 of vllm {facts.version} has no such flag, or it is not modelled")
-    longest = around.max_model_len
-    is_long = longest is not None and longest > CHUNKS_ABOVE_TOKENS
-    by_itself = facts.chunked_prefill == "on_when_long" and is_long
-    chunked = chosen.settle("enable_chunked_prefill", flags.enable_chunked_prefill, by_itself)
-    if chunked and facts.chunked_prefill == "never":
-        raise _refusal("enable_chunked_prefill", chunked, f"vllm {facts.version} has no such flag")
-    tokens = facts.v0_chunked_tokens if chunked else max(longest or 0, 2048)
-    settings = _validated(
-        VllmV0Settings,
-        {
-            "max_num_seqs": chosen.settle("max_num_seqs", flags.max_num_seqs, facts.v0_max_num_seqs),
-            "max_num_batched_tokens": chosen.settle("max_num_batched_tokens", flags.max_num_batched_tokens, tokens),
-            "enable_chunked_prefill": chunked,
-            "padded_prompts": facts.padded_prompts,
-            "watermark": facts.v0_watermark,
-        },
-    )
-
-    def make(kv: KVCache, door: Door) -> Policy:
-        return VllmV0(settings, kv, door)
-
-    return make, False
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from simqueue.engines import ENGINES, SettledEngine, Surroundings
-from simqueue.engines.vllm import GIVEN
+from simqueue.engines import ENGINES, GIVEN, Deployment, ResolvedEngine
 from simqueue.errors import InputError, KeyPath, about
 from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.kvcache.settings import KVCacheSettings
@@ -17,13 +16,6 @@ from simqueue.scenario.policies import EnginePolicy
 from simqueue.scenario.written import SHARED_KEYS
 from simqueue.settings import Settings
 from simqueue.steptime import RooflineSettings, StepTimeSettings, with_paths_from
-
-_CACHE_FLAGS = {
-    "memory_share": "gpu_memory_utilization",
-    "prefix_caching": "enable_prefix_caching",
-    "watermark": "watermark",
-}
-"""Keys of the KV cache -> the engine's flag that decides them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +38,7 @@ class EffectivePolicy:
     kv_cache : KVCacheSettings
     max_model_len : int or None
         Most tokens of a request as written down.
-    engine : SettledEngine or None
+    engine : ResolvedEngine or None
         The engine with every flag decided; None for a policy that names a scheduler.
     """
 
@@ -59,7 +51,7 @@ class EffectivePolicy:
     step_time: StepTimeSettings
     kv_cache: KVCacheSettings
     max_model_len: int | None
-    engine: SettledEngine | None = None
+    engine: ResolvedEngine | None = None
 
     @property
     def longest_request_tokens(self) -> int | None:
@@ -122,15 +114,15 @@ def _gpu(scenario: Scenario, policy_name: str) -> Gpu | None:
         return load_gpu(gpu, scenario.base_dir)
 
 
-def _settled(chosen: EffectivePolicy) -> SettledEngine:
+def _settled(chosen: EffectivePolicy) -> ResolvedEngine:
     gpu = chosen.gpu
-    around = Surroundings(
+    deployment = Deployment(
         gpu_name=None if gpu is None else f"{gpu.name} {gpu.description}",
         gpu_memory_bytes=None if gpu is None else gpu.memory_bytes,
         kv_cache=chosen.kv_cache,
         max_model_len=chosen.longest_request_tokens,
     )
-    return ENGINES[chosen.scheduler].settle(chosen.settings, around)
+    return ENGINES[chosen.scheduler].resolve(chosen.settings, deployment)
 
 
 def resolved(scenario: Scenario) -> dict[str, Any]:
@@ -155,7 +147,7 @@ def resolved(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def _policy_values(scenario: Scenario, name: str, engine: SettledEngine | None) -> dict[str, Any]:
+def _policy_values(scenario: Scenario, name: str, engine: ResolvedEngine | None) -> dict[str, Any]:
     policy = scenario.policy(name)
     key = "engine" if isinstance(policy, EnginePolicy) else "scheduler"
     own: dict[str, Any] = {key: policy.kind, **policy.model_dump(mode="json", by_alias=True)}
@@ -188,7 +180,7 @@ def _leaves(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
         yield path
 
 
-def _origin(scenario: Scenario, path: KeyPath, engines: Mapping[str, SettledEngine | None]) -> str:
+def _origin(scenario: Scenario, path: KeyPath, engines: Mapping[str, ResolvedEngine | None]) -> str:
     written = scenario.written
     flag = written.flag_for(path)
     if flag is not None:
@@ -197,7 +189,8 @@ def _origin(scenario: Scenario, path: KeyPath, engines: Mapping[str, SettledEngi
         own = path[0] == "policies" and path[2] in SHARED_KEYS
         return "policy" if own else written.source
     if path[0] == "policies" and (engine := engines[str(path[1])]) is not None:
-        source = engine.origins.get(str(path[-1]) if path[2] != "kv_cache" else _CACHE_FLAGS.get(str(path[-1]), ""))
+        origins = engine.cache_origins if path[2] == "kv_cache" else engine.origins
+        source = origins.get(str(path[-1]))
         if source not in (None, GIVEN):
             return f"version: {source}"
     if path[0] == "policies" and path[2] in SHARED_KEYS and not _replaced(scenario, path):

@@ -1,4 +1,4 @@
-"""What the command line says of engines: the versions that are known, settled flags, and where each comes from."""
+"""What the command line says of engines: the versions that are known, resolved flags, and where each comes from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from simqueue.cli import run_command
-from simqueue.engines.facts import vllm_versions
+from simqueue.engines.vllm import vllm_versions
 from simqueue.scenario import effective, load
 from simqueue.scenario.library import find
 
@@ -48,7 +48,7 @@ def test_list_engines_names_every_version(capsys: pytest.CaptureFixture[str], mo
         assert sum(line.split()[:2] == ["vllm", version] for line in lines) == 1
 
 
-def test_run_prints_the_settled_flags_of_each_engine(
+def test_run_prints_the_resolved_flags_of_each_engine(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One line for each policy that names an engine, above the comparison; none for other policies."""
@@ -85,8 +85,8 @@ def test_an_unknown_version_is_one_line_with_the_place(tmp_path: Path, capsys: p
 def test_packaged_scenario_plays_different_engines() -> None:
     """The scenario of versions names four, with V0 and V1, both modes and two budgets among them."""
     scenario = load(find("vllm-versions"))
-    settled = [effective(scenario, name).engine for name in scenario.policies]
-    values = [engine.values for engine in settled if engine is not None]
+    resolved = [effective(scenario, name).engine for name in scenario.policies]
+    values = [engine.values for engine in resolved if engine is not None]
     assert len(values) == 4
     assert {value["use_v1"] for value in values} == {True, False}
     assert {bool(value.get("async_scheduling")) for value in values} == {True, False}

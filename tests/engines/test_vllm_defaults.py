@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from simqueue.engines import ENGINES, SettledEngine, Surroundings
-from simqueue.engines.facts import vllm_versions
+from simqueue.engines import ENGINES, Deployment, ResolvedEngine
+from simqueue.engines.vllm import vllm_versions
 from simqueue.kvcache import KVCacheSettings
 
 GIB = 2**30
@@ -30,26 +30,26 @@ DEVICES = {
 }
 
 
-def settled(
+def resolved(
     version: str,
     device: str = "H100-80G",
     *,
     max_model_len: int | None = None,
     kv_cache: dict[str, Any] | None = None,
     **flags: Any,
-) -> SettledEngine:
-    """Settle vLLM for a device."""
+) -> ResolvedEngine:
+    """Resolve vLLM for a device."""
     engine = ENGINES["vllm"]
     name, gib = DEVICES[device]
-    around = Surroundings(
+    deployment = Deployment(
         name, None if gib is None else round(gib * GIB), KVCacheSettings.model_validate(kv_cache or {}), max_model_len
     )
-    return engine.settle(engine.Settings.model_validate({"version": version, **flags}), around)
+    return engine.resolve(engine.Settings.model_validate({"version": version, **flags}), deployment)
 
 
 def budget(version: str, device: str, usage: str, **flags: Any) -> tuple[int, int]:
     """Return default tokens and seats."""
-    values = settled(version, device, usage=usage, **flags).values
+    values = resolved(version, device, usage=usage, **flags).values
     return values["max_num_batched_tokens"], values["max_num_seqs"]
 
 
@@ -102,7 +102,7 @@ def test_v1_of_066_has_one_tier(device: str) -> None:
 @pytest.mark.parametrize(("longest", "tokens"), [(None, 2048), (1000, 2048), (8192, 8192), (32768, 32768)])
 def test_v0_without_chunking_has_room_for_the_longest_prompt(version: str, longest: int | None, tokens: int) -> None:
     """V0's budget is max_model_len, at least 2048; 256 seats, blocks of 16, no prefix cache, 90 % of the memory."""
-    engine = settled(version, max_model_len=longest)
+    engine = resolved(version, max_model_len=longest)
     assert engine.values["max_num_batched_tokens"] == tokens
     assert engine.values["max_num_seqs"] == 256
     assert not engine.values["enable_chunked_prefill"]
@@ -123,14 +123,14 @@ def test_v0_without_chunking_has_room_for_the_longest_prompt(version: str, longe
 )
 def test_v0_turns_chunking_on_by_itself_above_32768(version: str, chunked: bool, tokens: int) -> None:
     """From 0.5.5 on V0 chunks by itself where max_model_len is above 32768, with the version's chunked budget."""
-    values = settled(version, max_model_len=40000).values
+    values = resolved(version, max_model_len=40000).values
     assert (values["enable_chunked_prefill"], values["max_num_batched_tokens"]) == (chunked, tokens)
 
 
 @pytest.mark.parametrize(("version", "tokens"), [("0.4.2", 512), ("0.5.5", 512), ("0.6.3", 512), ("0.6.6.post1", 2048)])
 def test_v0_chunked_on_request_has_its_own_budget(version: str, tokens: int) -> None:
     """Asked to chunk, V0 takes 512 tokens a step up to 0.6.3 and 2048 from 0.6.6 on."""
-    assert settled(version, enable_chunked_prefill=True, max_model_len=4096).values["max_num_batched_tokens"] == tokens
+    assert resolved(version, enable_chunked_prefill=True, max_model_len=4096).values["max_num_batched_tokens"] == tokens
 
 
 def v1_versions() -> list[str]:
@@ -148,7 +148,7 @@ def since(version: str) -> set[str]:
 @pytest.mark.parametrize("version", list(vllm_versions()))
 def test_what_a_version_turns_on_by_itself(version: str) -> None:
     """V1, prefix caching, planning ahead, the check of whole prompts and the memory share begin where they did."""
-    engine = settled(version)
+    engine = resolved(version)
     values = engine.values
     is_v1 = version in since("0.8.0")
     assert values["use_v1"] is is_v1
@@ -165,7 +165,7 @@ def test_what_a_version_turns_on_by_itself(version: str) -> None:
 @pytest.mark.parametrize("version", v1_versions())
 def test_other_knobs_of_v1_are_off(version: str) -> None:
     """Policy fcfs, chunking on and no threshold, in every version with V1."""
-    values = settled(version).values
+    values = resolved(version).values
     assert (values["policy"], values["enable_chunked_prefill"], values["long_prefill_token_threshold"]) == (
         "fcfs",
         True,
@@ -191,7 +191,7 @@ def test_throughput_mode_doubles_both() -> None:
 )
 def test_defaults_are_fitted_to_each_other(flags: dict[str, Any], longest: int, expected: tuple[int, int]) -> None:
     """Tokens are capped by seats x max_model_len, raised to max_model_len without chunking; seats by tokens."""
-    values = settled("0.33.0", max_model_len=longest, **flags).values
+    values = resolved("0.33.0", max_model_len=longest, **flags).values
     assert (values["max_num_batched_tokens"], values["max_num_seqs"]) == expected
 
 
@@ -206,12 +206,12 @@ def test_defaults_are_fitted_to_each_other(flags: dict[str, Any], longest: int, 
 )
 def test_who_asks_for_more_than_the_model_holds(version: str, usage: str, cuts: bool) -> None:
     """prompt + output beyond max_model_len is cut by the offline class and by new servers, refused by old ones."""
-    assert settled(version, usage=usage).cuts_output is cuts
+    assert resolved(version, usage=usage).cuts_output is cuts
 
 
-def test_every_settled_flag_says_where_it_comes_from() -> None:
+def test_every_resolved_flag_says_where_it_comes_from() -> None:
     """A flag is `given`, or names the package and version its default was read in."""
-    engine = settled("0.33.0", max_num_seqs=7)
+    engine = resolved("0.33.0", max_num_seqs=7)
     assert set(engine.origins) == set(engine.values)
     assert engine.origins["max_num_seqs"] == "given"
     assert engine.origins["scheduler_reserve_full_isl"].startswith("vllm 0.33.0")

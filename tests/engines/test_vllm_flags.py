@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from simqueue.engines import ENGINES, SettledEngine, Surroundings
+from simqueue.engines import ENGINES, Deployment, ResolvedEngine
 from simqueue.errors import InputError, show
 from simqueue.kvcache import KVCacheSettings
 
 
-def settled(
+def resolved(
     version: str, *, max_model_len: int | None = None, kv: dict[str, Any] | None = None, **flags: Any
-) -> SettledEngine:
-    """Settle vLLM on a large GPU."""
-    around = Surroundings("h100", 80 * 2**30, KVCacheSettings.model_validate(kv or {}), max_model_len)
+) -> ResolvedEngine:
+    """Resolve vLLM on a large GPU."""
+    deployment = Deployment("h100", 80 * 2**30, KVCacheSettings.model_validate(kv or {}), max_model_len)
     engine = ENGINES["vllm"]
-    return engine.settle(engine.Settings.model_validate({"version": version, **flags}), around)
+    return engine.resolve(engine.Settings.model_validate({"version": version, **flags}), deployment)
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,11 @@ def settled(
 )
 def test_an_unknown_version_names_its_neighbours(version: str, nearest: str) -> None:
     """Nothing is guessed between versions: the nearest known ones are named, and all of them."""
-    with pytest.raises(InputError, match=f"version = '{version}'.*the nearest known: {nearest}; all: 0.2.7") as raised:
-        settled(version)
-    assert "\n" not in str(raised.value)
+    with pytest.raises(
+        InputError, match=f"version = '{version}'.*nearest known: {nearest}; all known: 0.2.7"
+    ) as caught:
+        resolved(version)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_an_unknown_version_names_its_neighbours(version: str, nearest: str) -> 
 def test_a_flag_that_a_version_lacks_is_refused(version: str, flag: str, value: Any) -> None:
     """The line names the flag, its value and the version."""
     with pytest.raises(InputError, match=f"{flag} = {show(value)}") as raised:
-        settled(version, **{flag: value})
+        resolved(version, **{flag: value})
     assert "\n" not in str(raised.value)
 
 
@@ -78,26 +80,26 @@ def test_a_flag_that_a_version_lacks_is_refused(version: str, flag: str, value: 
 def test_what_the_engine_refuses_is_refused(flags: dict[str, Any], longest: int | None, match: str) -> None:
     """A budget below the seats, or below the longest prompt without chunking, does not start."""
     with pytest.raises(InputError, match=match):
-        settled("0.33.0", max_model_len=longest, **flags)
+        resolved("0.33.0", max_model_len=longest, **flags)
 
 
 @pytest.mark.parametrize("value", ["lifo", 3])
 def test_values_are_checked_like_all_settings(value: Any) -> None:
     """An unknown policy name is refused by the settings themselves."""
     with pytest.raises(ValueError, match="policy"):
-        settled("0.33.0", policy=value)
+        resolved("0.33.0", policy=value)
 
 
 def test_the_cache_takes_the_scenarios_keys_before_the_versions_defaults() -> None:
     """Block size, memory share, watermark and prefix caching may come from kv_cache; the engine's own flags win."""
     kv = {"block_size": 32, "memory_share": 0.5, "watermark": 0.1, "prefix_caching": False}
-    cache = settled("0.33.0", kv=kv).cache
+    cache = resolved("0.33.0", kv=kv).cache
     assert (cache.block_size, cache.memory_share, cache.watermark, cache.prefix_caching) == (32, 0.5, 0.1, False)
-    own = settled("0.33.0", kv=kv, gpu_memory_utilization=0.7, watermark=0.2, enable_prefix_caching=True).cache
+    own = resolved("0.33.0", kv=kv, gpu_memory_utilization=0.7, watermark=0.2, enable_prefix_caching=True).cache
     assert (own.memory_share, own.watermark, own.prefix_caching) == (0.7, 0.2, True)
 
 
 def test_the_null_block_is_counted_by_v1_only() -> None:
     """V1's pool holds a block that nobody uses; its watermark counts it in."""
-    assert settled("0.33.0").cache.reserved_blocks == 1
-    assert settled("0.6.3").cache.reserved_blocks == 0
+    assert resolved("0.33.0").cache.reserved_blocks == 1
+    assert resolved("0.6.3").cache.reserved_blocks == 0

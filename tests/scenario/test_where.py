@@ -67,7 +67,11 @@ def test_the_scenario_itself_is_fine(write: Any) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
-        ('"0.33.0"', '"0.33.1"', "s.yaml:11: policies.real.version = '0.33.1': nothing is known of vllm 0.33.1; the n"),
+        (
+            '"0.33.0"',
+            '"0.33.1"',
+            "s.yaml:11: policies.real.version = '0.33.1': unknown version of vllm; nearest known: ",
+        ),
         ('"0.33.0"', '"0.33.0"\n    use_v1: false', "s.yaml:12: policies.real.use_v1 = false: vllm 0.33.0 has only V1"),
         (
             '"0.33.0"',
@@ -117,7 +121,7 @@ def test_file_line_and_full_path(write: Any, old: str, new: str, line: str) -> N
 @pytest.mark.parametrize(
     ("flag", "rest"),
     [
-        ("policies.real.version=0.33.1", "nothing is known of vllm 0.33.1"),
+        ("policies.real.version=0.33.1", "unknown version of vllm"),
         ("workload.num_requests=9", "9 requests are asked for, t.csv has 4 rows"),
         ("workload.trace.path=u.csv", "there is no file u.csv"),
         ("policies.chunkd.max_num_seqs=4", "unknown policy 'chunkd'; did you mean 'chunked'? known: real, chunked"),
@@ -161,7 +165,7 @@ def test_python_has_paths_without_lines(tmp_path: Path) -> None:
         "workload": {"trace": {"format": "csv", "path": "u.csv"}},
         "policies": {"a": {"engine": "vllm", "version": "0.33.1"}},
     }
-    with pytest.raises(simqueue.InputError, match=r"^policies\.a\.version = '0\.33\.1': nothing is known"):
+    with pytest.raises(simqueue.InputError, match=r"^policies\.a\.version = '0\.33\.1': unknown version of vllm"):
         from_mapping(data, base_dir=tmp_path)
     with pytest.raises(simqueue.InputError, match=r"^workload\.trace\.path = 'u\.csv': there is no file"):
         from_mapping(data, ["policies.a.version='0.33.0'"], base_dir=tmp_path).traffic()

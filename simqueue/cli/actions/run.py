@@ -9,6 +9,7 @@ import typer
 
 from simqueue.cli.actions.common import load_scenario, print_warnings
 from simqueue.cli.actions.screen import console, progress_bar
+from simqueue.engines import ENGINES
 from simqueue.errors import InputError
 from simqueue.experiment import run as run_scenario
 from simqueue.report.text import comparison_table, notes
@@ -16,18 +17,6 @@ from simqueue.results.result import Result
 from simqueue.scenario import Scenario
 
 _RESULTS = Path("results")
-_SHOWN_FLAGS = (
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "policy",
-    "enable_chunked_prefill",
-    "long_prefill_token_threshold",
-    "scheduler_reserve_full_isl",
-    "watermark",
-    "async_scheduling",
-    "enable_prefix_caching",
-    "gpu_memory_utilization",
-)
 
 
 def run(
@@ -114,15 +103,6 @@ def _show(result: Result, written: Sequence[Path]) -> None:
 
 
 def _engines(result: Result) -> list[str]:
-    """Return a line for each policy that names an engine: its version, and the flags that decide its schedule."""
-    lines = []
-    for name, policy in result.scenario["policies"].items():
-        if "engine" in policy:
-            core = f"V{int(policy['use_v1'])}, " if policy.get("use_v1") is not None else ""
-            flags = ", ".join(f"{flag} {_plain(policy[flag])}" for flag in _SHOWN_FLAGS if policy.get(flag) is not None)
-            lines.append(f"{name} = {policy['engine']} {policy['version']} ({core}{policy['usage']}): {flags}")
-    return lines
-
-
-def _plain(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """Return one line per policy with an engine: its version, and the flags that decide its schedule."""
+    policies = result.scenario["policies"].items()
+    return [f"{name} = {ENGINES[policy['engine']].summary(policy)}" for name, policy in policies if "engine" in policy]
