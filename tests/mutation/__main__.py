@@ -26,7 +26,10 @@ def main() -> int:
     asked = _arguments()
     room = ROOMS[asked.room]
     files = [ROOT / asked.file] if asked.file else room.source_files()
-    session = Session(_sample(files, asked.sample, asked.seed), files, jobs=asked.jobs, test_s=asked.seconds)
+    mutants = _sample(files, asked.sample, asked.seed)
+    if asked.only:
+        mutants = {number: mutants[number] for number in asked.only}
+    session = Session(mutants, room, jobs=asked.jobs, test_s=asked.seconds)
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = scratch
         sys.dont_write_bytecode = True
@@ -44,10 +47,11 @@ _OPTIONS = [
 ]
 
 
-def _sample(files: list[Path], number: int, seed: int) -> list[Mutant]:
+def _sample(files: list[Path], number: int, seed: int) -> dict[int, Mutant]:
+    """Draw mutants and number them from 1."""
     mutants = [mutant for file in files for mutant in mutants_of(file)]
     rng = random.Random(seed)
-    return mutants if number >= len(mutants) else rng.sample(mutants, number)
+    return dict(enumerate(rng.sample(mutants, min(number, len(mutants))), 1))
 
 
 def _arguments() -> argparse.Namespace:
@@ -55,8 +59,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--room", choices=ROOMS, required=True, help="the sources and the tests that know them best")
     parser.add_argument("--sample", type=int, default=300, help="number of mutants (default: 300)")
     parser.add_argument("--seed", type=int, default=1, help="which mutants are drawn (default: 1)")
-    parser.add_argument("--seconds", type=float, default=60.0, help="most time of tests per mutant (default: 60)")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="time for tests that are not the room's own (default: 60)"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
+    parser.add_argument("--only", type=int, nargs="+", help="play these mutants of the sample alone, by number")
     parser.add_argument("--file", help="mutate this source file only")
     return parser.parse_args()
 

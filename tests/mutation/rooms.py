@@ -20,6 +20,10 @@ class Room:
         """Return the source files, in order of path."""
         return sorted({file for pattern in self.sources for file in ROOT.glob(pattern)})
 
+    def owns(self, test: Path) -> bool:
+        """Return whether a test file belongs to the room, or to one that knows it as well."""
+        return test.parent.name in self.tests
+
     def test_folders(self) -> list[Path]:
         """Return all folders of tests: the room's own first, then those that play whole runs, then the others."""
         names = dict.fromkeys((*self.tests, *WHOLE_RUNS))
@@ -30,8 +34,8 @@ class Room:
 WHOLE_RUNS = ("golden", "properties", "fastpath", "engines", "cases", "theory", "clients")
 
 ROOMS = {
-    "kvcache": Room(("simqueue/kvcache/*.py",), ("kvcache", "schedulers")),
+    "kvcache": Room(("simqueue/kvcache/*.py",), ("kvcache",)),
     "schedulers": Room(("simqueue/schedulers/*.py",), ("schedulers", "simulation")),
     "simulation": Room(("simqueue/simulation/*.py",), ("simulation", "schedulers")),
-    "linear": Room(("simqueue/steptime/linear.py",), ("steptime", "calibration")),
+    "linear": Room(("simqueue/steptime/linear.py",), ("steptime",)),
 }

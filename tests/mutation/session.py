@@ -6,30 +6,30 @@ import functools
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
 import pytest
 
 from .operators import Mutant
-from .rooms import ROOT
+from .rooms import ROOT, Room
 from .swap import Loaded
 from .trial import Tell, Trial, freeze, play_items, wait_any
 
-ROOM_FOR_NOISE = 10.0
-"""How many times the usual time a test may take before its mutant counts as endless."""
+PATIENCE_S = 3600.0
+"""Time on the wall after which a mutant counts as hung, whatever it does."""
 
 
 class Session:
     """Plays mutants against the collected tests and keeps what became of each."""
 
-    def __init__(self, mutants: Sequence[Mutant], files: Sequence[Path], *, jobs: int, test_s: float) -> None:
+    def __init__(self, mutants: Mapping[int, Mutant], room: Room, *, jobs: int, test_s: float) -> None:
         self.mutants = mutants
-        self.files = files
+        self.room = room
         self.jobs = jobs
         self.test_s = test_s
-        self.outcomes: dict[Mutant, str | None] = {}
+        self.outcomes: dict[int, str | None] = {}
         """The test that failed (or "hung"), None for survivors."""
         self._killers: defaultdict[Path, dict[str, None]] = defaultdict(dict)
         self._out: TextIO = os.fdopen(os.dup(sys.__stdout__.fileno()), "w", buffering=1)  # pytest captures the other
@@ -39,17 +39,19 @@ class Session:
         """Play all mutants; no test runs in this process."""
         if session.testsfailed:
             return True
-        self._loaded = Loaded(self.files)
+        self._loaded = Loaded(self.room.source_files())
         freeze()
-        self._limits_s, self._items = self._measure(session.items)
+        self._took_s = self._measure(session.items)
+        self._items = [item for item in session.items if item.nodeid in self._took_s]
+        self._items.sort(key=lambda item: (not self.room.owns(item.path), self._took_s[item.nodeid]))
         self._out.write(f"{len(self._items)} tests meet {len(self.mutants)} mutants\n")
-        waiting = [mutant for mutant in reversed(self.mutants) if self._loaded.has(mutant)]
-        self.outcomes |= dict.fromkeys(mutant for mutant in self.mutants if not self._loaded.has(mutant))
-        playing: dict[Trial, Mutant] = {}
+        waiting = list(reversed(self.mutants))
+        playing: dict[Trial, int] = {}
         while waiting or playing:
             while waiting and len(playing) < self.jobs:
-                mutant = waiting.pop()
-                playing[Trial(functools.partial(self._play, mutant), self._patience_s())] = mutant
+                number = waiting.pop()
+                play = functools.partial(self._play, self.mutants[number])
+                playing[Trial(play, PATIENCE_S)] = number
             for trial in wait_any(list(playing)):
                 if self._has_ended(trial, playing[trial]):
                     trial.end()
@@ -58,32 +60,28 @@ class Session:
 
     def summary(self, title: str) -> None:
         """Print the score."""
-        killed = sum(outcome is not None for outcome in self.outcomes.values())
-        total = len(self.outcomes)
+        survivors = [number for number, outcome in self.outcomes.items() if outcome is None]
         hung = sum(outcome == "hung" for outcome in self.outcomes.values())
+        total = len(self.outcomes)
+        killed = total - len(survivors)
         self._out.write(f"{title}: {killed} of {total} mutants killed ({100 * killed / total:.1f} %), {hung} hung\n")
+        self._out.write(f"survivors: {' '.join(map(str, sorted(survivors)))}\n")
 
     # -- without a mutant --------------------------------------------------------------------------------------------
 
-    def _measure(self, items: list[pytest.Item]) -> tuple[dict[str, float], list[pytest.Item]]:
-        """Run the tests once, as far as the time allows; return limits on their times, and those that pass."""
-        play = functools.partial(play_items, items, limits_s={}, enough_s=self.test_s, stop_at_failure=False)
-        trial = Trial(play, 100 * self.test_s + 600)
+    def _measure(self, items: list[pytest.Item]) -> dict[str, float]:
+        """Run the tests once: the room's own, then others as the time allows; return the times of those that pass."""
+        items = sorted(items, key=lambda item: not self.room.owns(item.path))
+        own = sum(self.room.owns(item.path) for item in items)
         took_s: dict[str, float] = {}
-        while True:
-            list(wait_any([trial]))
-            for report in trial.reports():
-                if report is None or report == "hung":
-                    trial.end()
-                    return took_s, [item for item in items if item.nodeid in took_s]
-                name, seconds, passed = report
+        for some, enough_s in ((items[:own], float("inf")), (items[own:], self.test_s)):
+            trial = Trial(functools.partial(play_items, some, limits_s={}, enough_s=enough_s), 3600.0)
+            for name, seconds, passed in trial.all_reports():
                 if passed:
-                    took_s[name] = ROOM_FOR_NOISE * seconds + 5.0
+                    took_s[name] = seconds
                 else:
                     self._out.write(f"left out, for it fails without a mutant: {name}\n")
-
-    def _patience_s(self) -> float:
-        return 20 * self.test_s + 60
+        return took_s
 
     # -- with a mutant -----------------------------------------------------------------------------------------------
 
@@ -92,20 +90,22 @@ class Session:
         self._loaded.put(mutant)
         killers = self._killers[mutant.path]
         items = sorted(self._items, key=lambda item: item.nodeid not in killers)
-        play_items(items, tell, limits_s=self._limits_s, enough_s=float("inf"), stop_at_failure=True)
+        limits_s = {name: 10.0 * seconds + 5.0 for name, seconds in self._took_s.items()}
+        play_items(items, tell, limits_s=limits_s, stop_at_failure=True)
 
-    def _has_ended(self, trial: Trial, mutant: Mutant) -> bool:
+    def _has_ended(self, trial: Trial, number: int) -> bool:
+        mutant = self.mutants[number]
         for report in trial.reports():
             if report is None:
-                self.outcomes[mutant] = None
-                self._out.write(f"survivor {len(self.outcomes)}:\n{mutant.diff(ROOT)}\n\n")
+                self.outcomes[number] = None
+                self._out.write(f"{number} survives:\n{mutant.diff(ROOT)}\n\n")
                 return True
             if report == "hung":
-                self.outcomes[mutant] = "hung"
+                self.outcomes[number] = "hung"
                 return True
             name, _, passed = report
             if not passed:
-                self.outcomes[mutant] = name
+                self.outcomes[number] = name
                 self._killers[mutant.path][name] = None
                 return True
         return False

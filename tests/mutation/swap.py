@@ -24,10 +24,6 @@ class Loaded:
             if isinstance(one, FunctionType) and one.__code__.co_filename in names:
                 self._functions[_place(one.__code__)].append(one)
 
-    def has(self, mutant: Mutant) -> bool:
-        """Return whether the function that the mutant changes has been imported."""
-        return (str(mutant.path), *mutant.function) in self._functions
-
     def put(self, mutant: Mutant) -> None:
         """Change the function, everywhere it is used."""
         place = (str(mutant.path), *mutant.function)

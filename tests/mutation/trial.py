@@ -52,6 +52,16 @@ class Trial:
             found.append("hung")
         return found
 
+    def all_reports(self) -> Iterator[Any]:
+        """Yield the reports of tests until the process ends."""
+        while True:
+            connection.wait([self._reader], timeout=1.0)
+            for report in self.reports():
+                if report in (None, "hung"):
+                    self.end()
+                    return
+                yield report
+
     def end(self) -> None:
         """Stop the process and all that it has started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -72,7 +82,12 @@ def _child(play: Callable[[Tell], None], writer: Connection) -> None:
 
 
 def play_items(
-    items: list[pytest.Item], tell: Tell, *, limits_s: dict[str, float], enough_s: float, stop_at_failure: bool
+    items: list[pytest.Item],
+    tell: Tell,
+    *,
+    limits_s: dict[str, float],
+    enough_s: float = float("inf"),
+    stop_at_failure: bool = False,
 ) -> None:
     """Run tests in order, each with a limit on its processor time, until `enough_s` seconds are spent."""
     failed: list[str] = []
@@ -83,7 +98,8 @@ def play_items(
             if report.failed:
                 failed.append(report.nodeid)
 
-    items[0].config.pluginmanager.register(Watch())
+    if items:
+        items[0].config.pluginmanager.register(Watch())
     begin_s = time.process_time()
     for item, following in zip(items, [*items[1:], None], strict=True):
         start_s = time.process_time()

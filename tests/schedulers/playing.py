@@ -23,7 +23,7 @@ Asked = tuple[float, int, int]
 
 def requests_of(asked: Sequence[Asked | Request]) -> list[Request]:
     """Return requests named a, b, c ... in the order given."""
-    return [one if isinstance(one, Request) else Request(name, *one) for name, one in zip(NAMES, asked, strict=False)]
+    return [one if isinstance(one, Request) else Request(NAMES[index], *one) for index, one in enumerate(asked)]
 
 
 def make_policy(
