@@ -1,12 +1,9 @@
-"""What the experiments share: scenarios with linear steps, means with intervals, and a figure in the house's style."""
+"""What the experiments share: scenarios with linear steps, means with intervals, and figures."""
 
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
 import simqueue as sq
-from simqueue.figures.capacity import save
+from simqueue.figures import canvas
 from simqueue.figures.style import figure_style
 from simqueue.statistics.intervals import mean_interval
 
@@ -62,8 +59,7 @@ def means(made, column):
 def figure(panels=1, width=7.2):
     """Return a figure and its axes."""
     with figure_style():
-        made = Figure(figsize=(width, 4.4), layout="constrained")
-        FigureCanvasAgg(made)
+        made = canvas.new_figure(width, 4.4)
         axes = made.subplots(1, panels)
     return made, axes
 
@@ -76,6 +72,5 @@ def point(ax, x, interval, color, label=None):
 
 
 def write(made, name):
-    REPORTS.mkdir(parents=True, exist_ok=True)
-    save(made, REPORTS / f"{name}.png")
+    canvas.write(made, REPORTS / f"{name}.png")
     print(f"written: {REPORTS / name}.png")

@@ -1,7 +1,7 @@
-"""Figures: functions that draw the tables of results, and what workloads and step times look like.
+"""Figures: functions that draw the tables of results, workloads, step times and the capacity law.
 
-`cdf_axes` and `save_figures` are offered here and loaded when they are first used: matplotlib and seaborn are slow to
-load, and a run without figures needs neither.
+The functions named here are loaded when they are first used. matplotlib and seaborn are slow to load, and most commands
+can do without them.
 """
 
 from __future__ import annotations
@@ -10,12 +10,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from simqueue.figures.canvas import write
+    from simqueue.figures.capacity import capacity_figure
     from simqueue.figures.cdf import cdf_axes, save_figures
+    from simqueue.figures.workload import save_workload_figure
 
-__all__ = ["cdf_axes", "save_figures"]
+__all__ = ["capacity_figure", "cdf_axes", "save_figures", "save_workload_figure", "write"]
+
+_MODULES = {
+    "capacity_figure": "capacity",
+    "cdf_axes": "cdf",
+    "save_figures": "cdf",
+    "save_workload_figure": "workload",
+    "write": "canvas",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(import_module("simqueue.figures.cdf"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,14 +1,15 @@
-"""What all figures share: a canvas without a window, legends outside the axes, files that are the same every time."""
+"""The base of all figures: a canvas without a window, legends outside the axes, axis ticks, reproducible files."""
 
 from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from simqueue.figures.style import figure_style
@@ -17,50 +18,80 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
-KINDS = ("png", "svg")
-MUTED = "0.35"
-# Room that an entry of a legend takes in the font of `figure_style`.
-_HANDLE_INCHES = 0.85
-_LETTER_INCHES = 0.08
+KINDS: Final = ("png", "svg")
+MUTED: Final = "0.35"
+LEVEL: Final[dict[str, Any]] = {"color": MUTED, "linestyle": (0, (4, 3)), "linewidth": 1.2}
+"""The look of lines that mark a level, such as an SLO or a budget."""
+# The size of an entry of a legend, and of its letters, in the font of `figure_style`.
+_HANDLE_INCHES: Final = 0.85
+_LETTER_INCHES: Final = 0.08
+_ROW_INCHES: Final = 0.22
 
 
 def new_figure(width: float = 7.2, height: float = 4.2) -> Figure:
-    """Return an empty figure of this size in inches. Call it, and draw, inside `figure_style`."""
+    """Return an empty figure of this size in inches. Use it within `figure_style`."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
-    """Add a legend under the axes, where it covers nothing, in as many columns as fit; none without handles."""
-    if handles:
-        longest = max(len(str(handle.get_label())) for handle in handles)
-        fit = int(figure.get_figwidth() / (_HANDLE_INCHES + _LETTER_INCHES * longest))
-        figure.legend(handles=list(handles), loc="outside lower center", ncols=max(1, min(fit, len(handles))))
+def legend_below(figure: Figure, handles: Sequence[Any], *, grow: bool = False) -> None:
+    """Add a legend of the handles' labels below the axes, in as many columns as fit; without handles there is none.
+
+    Parameters
+    ----------
+    figure : Figure
+    handles : sequence of matplotlib artists
+    grow : bool
+        Whether the figure becomes higher by the height of the legend, so that the axes keep their size.
+    """
+    if not handles:
+        return
+    labels = [str(handle.get_label()) for handle in handles]
+    width, height = figure.get_size_inches()
+    columns = max(1, min(len(labels), int(width / (_HANDLE_INCHES + _LETTER_INCHES * max(map(len, labels))))))
+    if grow:
+        figure.set_size_inches(width, height + _ROW_INCHES * -(-len(labels) // columns))
+    figure.legend(list(handles), labels, loc="outside lower center", ncols=columns)
+
+
+def level_label(label: str) -> Line2D:
+    """Return the legend entry of a line that marks a level."""
+    return Line2D([], [], label=label, **LEVEL)
 
 
 def say_empty(ax: Axes, why: str) -> None:
-    """Write in the middle of axes why they show nothing."""
-    ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color=MUTED)
+    """Write in the middle of the axes why they show nothing."""
+    ground = {"facecolor": "white", "edgecolor": "none"}
+    ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color=MUTED, bbox=ground)
 
 
 def number(value: float) -> str:
-    """Return a number for an axis or a label."""
+    """Return a number as text for an axis or a label, with three significant digits below 1,000."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def plain_log_y(ax: Axes) -> None:
-    """Make the y axis logarithmic, with numbers as people write them. Precondition: something positive is drawn."""
+    """Make the y axis logarithmic, with ticks in plain numbers.
+
+    Precondition: a line with a positive value has been drawn.
+    """
     drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for line in ax.lines])
     least = float(np.min(drawn[drawn > 0]))
     ax.set_yscale("log", nonpositive="clip")
-    low, high = max(ax.get_ylim()[0], 0.6 * least), ax.get_ylim()[1]  # an interval may reach below 0
+    low, high = max(ax.get_ylim()[0], 0.6 * least), ax.get_ylim()[1]  # an interval can reach below 0
     ax.set_ylim(low, high)
     steps = (1.0,) if high > 300 * low else (1.0, 2.0, 5.0) if high > 8 * low else tuple(map(float, range(1, 10)))
-    ax.yaxis.set_major_locator(LogLocator(subs=steps, numticks=15))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    plain_log_ticks(ax.yaxis, steps)
+
+
+def plain_log_ticks(axis: Axis, steps: Sequence[float]) -> None:
+    """Set the ticks of a logarithmic axis to these multiples of powers of ten, in plain numbers."""
+    axis.set_major_locator(LogLocator(subs=steps, numticks=15))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def image(figure: Figure, kind: str) -> bytes:
@@ -72,10 +103,15 @@ def image(figure: Figure, kind: str) -> bytes:
     return buffer.getvalue()
 
 
+def write(figure: Figure, path: Path) -> None:
+    """Write the figure to a file that ends in ``.png`` or ``.svg``; a missing folder is created."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(image(figure, path.suffix.removeprefix(".")))
+
+
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write ``name.png`` and ``name.svg`` to `folder` and return the paths."""
-    folder.mkdir(parents=True, exist_ok=True)
     written = [folder / f"{name}.{kind}" for kind in KINDS]
-    for path, kind in zip(written, KINDS, strict=True):
-        path.write_bytes(image(figure, kind))
+    for path in written:
+        write(figure, path)
     return written

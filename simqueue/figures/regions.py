@@ -1,4 +1,4 @@
-"""Figures of where a claim holds: a map of verdicts over two knobs, and lines against the band that is claimed."""
+"""Figures of where a claim holds: maps of verdicts over two parameters, and lines with the claimed band."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 _SAID: Final[Mapping[str, tuple[str, str, str]]] = {
     "yes": ("the claim holds", "", "white"),
-    "unclear": ("unclear: the interval holds both", "///", "black"),
+    "unclear": ("unclear: the interval includes both", "///", "black"),
     "no": ("the claim does not hold", "", "black"),
 }
 Point = tuple[float, float, float | None]
-"""Place on the x axis, mean, half-width of its interval or None."""
+"""Position on the x axis, mean, and half-width of its interval or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictMap:
-    """Verdicts over two knobs.
+    """Verdicts over two parameters.
 
     Attributes
     ----------
     title, xlabel, ylabel : str
     columns, rows : sequence of str
-        Values of the knobs; rows from the top.
+        Values of the parameters; rows from the top.
     cells : sequence of sequence of (str, str)
-        By row and column: what to write, and "yes", "no" or "unclear".
+        By row and column: the text, and "yes", "no" or "unclear".
     """
 
     title: str
@@ -51,14 +51,14 @@ class VerdictMap:
 
 @dataclass(frozen=True, slots=True)
 class BandPanel:
-    """Lines with intervals, and the band in which a claim says that they lie.
+    """Lines with intervals, and the band in which they lie according to a claim.
 
     Attributes
     ----------
     title, ylabel : str
     series : mapping of name to points
     band : (float, float)
-        From 0 it reaches down to the bottom of the axes.
+        Lower and upper end. A lower end of 0 is drawn at the bottom of the axes.
     """
 
     title: str
@@ -68,7 +68,7 @@ class BandPanel:
 
 
 def verdict_maps(maps: Sequence[VerdictMap]) -> Figure:
-    """Return the maps one below the other, each cell coloured by its verdict and holding its numbers."""
+    """Return the maps one below the other; each cell has the colour of its verdict and its text."""
     fills = _fills()
     with figure_style():
         figure = new_figure(10, 0.9 + sum(1.2 + 0.55 * len(one.rows) for one in maps))
@@ -80,15 +80,15 @@ def verdict_maps(maps: Sequence[VerdictMap]) -> Figure:
 
 
 def band_figure(panels: Sequence[BandPanel], *, xlabel: str, claimed: str) -> Figure:
-    """Return the panels side by side over one logarithmic x axis; bars are intervals, an arrow one that reaches 0.
+    """Return the panels side by side over a logarithmic x axis. Bars are intervals; an arrow marks one that reaches 0.
 
     Parameters
     ----------
     panels : sequence of BandPanel
-        All with the same names of series.
+        All must have the same names of series.
     xlabel : str
     claimed : str
-        What the band is.
+        Label of the band.
     """
     names = list(panels[0].series) if panels else []
     styles = line_styles(len(names))
@@ -99,7 +99,7 @@ def band_figure(panels: Sequence[BandPanel], *, xlabel: str, claimed: str) -> Fi
             _draw_band(ax, panel, styles)
             ax.set(xlabel=xlabel, ylabel=panel.ylabel, title=panel.title)
         handles: list[Patch | Line2D] = [
-            Line2D([], [], color=s.color, linestyle=s.linestyle, marker="o", markersize=4, label=literal(name))
+            Line2D([], [], marker="o", markersize=4, label=literal(name), **s.look)
             for name, s in zip(names, styles, strict=True)
         ]
         legend_below(figure, [*handles, Patch(facecolor="0.85", edgecolor="0.5", label=claimed)])
@@ -107,7 +107,7 @@ def band_figure(panels: Sequence[BandPanel], *, xlabel: str, claimed: str) -> Fi
 
 
 def mark_cut(ax: Axes, ends: Sequence[tuple[float, float]], color: object) -> None:
-    """Put an arrow at the bottom of the axes where an interval, given by place and lower end, reaches below them."""
+    """Draw an arrow at the bottom of the axes for each interval, given as (x, lower end), that reaches below them."""
     bottom = ax.get_ylim()[0]
     cut = [x for x, low in ends if low < bottom]
     if cut:
@@ -142,30 +142,29 @@ def _draw_map(ax: Axes, one: VerdictMap) -> None:
 
 
 def _draw_band(ax: Axes, panel: BandPanel, styles: Sequence[LineStyle]) -> None:
-    for points, style in zip(panel.series.values(), styles, strict=True):
-        if points:
-            x, means = [p[0] for p in points], [p[1] for p in points]
-            ax.plot(x, means, color=style.color, linestyle=style.linestyle, marker="o", markersize=4)
-    if not ax.lines:
+    drawn = [(points, style) for points, style in zip(panel.series.values(), styles, strict=True) if points]
+    if not drawn:
         say_empty(ax, "undefined")
         return
     low, high = panel.band
-    bars = [(x, mean - width, mean + width) for points in panel.series.values() for x, mean, width in points if width]
-    least = min(p[1] for points in panel.series.values() for p in points)
-    highest = max([high, *(end for _, _, end in bars), *(p[1] for points in panel.series.values() for p in points)])
-    for points, style in zip(panel.series.values(), styles, strict=True):
-        own = [(x, mean - width, mean + width) for x, mean, width in points if width]
-        ax.vlines(
-            [x for x, _, _ in own], [max(start, 0.5 * least) for _, start, _ in own], [end for _, _, end in own],
-            color=style.color, linewidth=1.2,
-        )  # fmt: skip
+    least = min(mean for points, _ in drawn for _, mean, _ in points)
+    highest = max(mean + (width or 0.0) for points, _ in drawn for _, mean, width in points)
+    for points, style in drawn:
+        ax.plot([x for x, _, _ in points], [mean for _, mean, _ in points], marker="o", markersize=4, **style.look)
+        for x, start, end in _intervals(points):
+            ax.vlines(x, max(start, 0.5 * least), end, color=style.color, linewidth=1.2)
     plain_log_y(ax)
     bottom = 0.55 * min(least, low or high)
     ax.axhspan(max(low, bottom), high, facecolor="0.85", edgecolor="0.5", zorder=0)
-    ax.set_ylim(bottom, 1.3 * highest)
-    for points, style in zip(panel.series.values(), styles, strict=True):
-        mark_cut(ax, [(x, mean - width) for x, mean, width in points if width], style.color)
+    ax.set_ylim(bottom, 1.3 * max(high, highest))
+    for points, style in drawn:
+        mark_cut(ax, [(x, start) for x, start, _ in _intervals(points)], style.color)
     ax.set_xscale("log")
-    ticks = sorted({p[0] for points in panel.series.values() for p in points})
+    ticks = sorted({x for points, _ in drawn for x, _, _ in points})
     ax.set_xticks(ticks, [number(tick) for tick in ticks])
     ax.minorticks_off()
+
+
+def _intervals(points: Sequence[Point]) -> list[tuple[float, float, float]]:
+    """Return position, lower and upper end of each interval."""
+    return [(x, mean - width, mean + width) for x, mean, width in points if width]

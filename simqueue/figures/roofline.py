@@ -1,4 +1,4 @@
-"""The roofline plot: what a GPU reaches by the work it does a byte, and where steps lie on it."""
+"""The roofline plot: the performance a GPU can reach over operational intensity, with steps as points."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from simqueue.figures.canvas import MUTED, new_figure, number
+from simqueue.figures.canvas import LEVEL, new_figure, number
 from simqueue.figures.style import figure_style, line_styles, literal
 from simqueue.steptime.base import Batch
 from simqueue.steptime.roofline import RooflineStepTime
@@ -19,7 +19,7 @@ _MARKERS: Final = "osD^vPX*"
 
 
 def roofline_figure(model: RooflineStepTime, batches: Mapping[str, Batch], title: str) -> Figure:
-    """Return reached FLOP/s over FLOPs a byte, both axes logarithmic, one point a batch.
+    """Return attained FLOP/s over FLOPs per byte, both axes logarithmic, one point per batch.
 
     Parameters
     ----------
@@ -33,27 +33,24 @@ def roofline_figure(model: RooflineStepTime, batches: Mapping[str, Batch], title
     lowest = min([0.5, *(intensity for intensity, _ in points.values())])
     highest = max([10 * ridge, *(intensity for intensity, _ in points.values())])
     intensity = np.geomspace(lowest / 2, 2 * highest, 200)
+    attainable = np.minimum(intensity * model.bytes_per_s, model.layer_flops_per_s) / 1e12
     with figure_style():
         figure = new_figure(8, 5)
         ax = figure.subplots()
-        reached = np.minimum(intensity * model.bytes_per_s, model.layer_flops_per_s) / 1e12
-        ax.plot(intensity, reached, color="0.2", linewidth=1.8, label="roofline")
-        ax.axvline(ridge, color=MUTED, linestyle=(0, (4, 3)), linewidth=1.1, label=f"ridge: {number(ridge)} FLOP/byte")
+        ax.plot(intensity, attainable, color="0.2", linewidth=1.8, label="roofline")
+        ax.axvline(ridge, label=f"ridge point: {number(ridge)} FLOP/byte", **LEVEL)
         styles = line_styles(len(points))
         for index, ((label, (x, y)), style) in enumerate(zip(points.items(), styles, strict=True)):
-            ax.plot(
-                x, y / 1e12, linestyle="none", color=style.color, marker=_MARKERS[index % len(_MARKERS)],
-                markersize=8, label=literal(label),
-            )  # fmt: skip
-        ax.set(
-            xscale="log", yscale="log", xlabel="work a byte (FLOP/byte)", ylabel="reached (TFLOP/s)",
-            title=literal(title),
-        )  # fmt: skip
+            marker = _MARKERS[index % len(_MARKERS)]
+            ax.plot(x, y / 1e12, linestyle="none", color=style.color, marker=marker, markersize=8, label=literal(label))
+        ax.set(xscale="log", yscale="log", title=literal(title))
+        ax.set(xlabel="operational intensity (FLOP/byte)", ylabel="attained performance (TFLOP/s)")
         figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
 def _point(model: RooflineStepTime, batch: Batch) -> tuple[float, float]:
+    """Return the operational intensity of a step in FLOP/byte and its performance in FLOP/s."""
     terms = model.terms(batch)
     flops = terms.linear_flops + terms.head_flops + terms.attention_flops
     return flops / (terms.weight_bytes + terms.kv_bytes), flops / terms.seconds

@@ -1,4 +1,4 @@
-"""The batch timeline: which request sits in which slot, when it is read and when it answers."""
+"""The batch timeline: the requests in each slot, with their prefill and decode phases."""
 
 from __future__ import annotations
 
@@ -23,20 +23,22 @@ if TYPE_CHECKING:
 _MOST_SLOTS: Final = 32
 _MOST_BARS: Final = 400
 _LETTER_SHARE: Final = 0.011
-"""Width of a letter, as a share of the axes."""
+"""Width of a letter as a share of the width of the axes."""
+_HELD: Final[dict[str, Any]] = {"facecolor": "0.93", "hatch": "////"}
+_DARK: Final = (0, 2, 3, 7)
+"""Indices in the palette of the colours on which white letters are easier to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """One request in one slot. Times are in the unit of the axis.
+    """A request in a slot. Times are in the unit of the axis.
 
     Attributes
     ----------
     slot : int
     label : str
     start, first, last, end : float
-        When it takes the slot, has its first token, its last token, and leaves. Between `last` and `end` the slot is
-        held for nothing.
+        When the request takes the slot, emits its first and its last token, and frees the slot.
     """
 
     slot: int
@@ -48,26 +50,26 @@ class Stay:
 
 
 def batch_timeline(result: ResultView, policy: str | None = None, *, until_s: float | None = None) -> Figure:
-    """Return the timeline of one policy's slots: prefill pale, decode full, a slot held for nothing hatched.
+    """Return the timeline of one policy's slots: pale for prefill, solid for decode, hatched for finished requests.
 
     Parameters
     ----------
-    result : Result
+    result : ResultView
     policy : str, optional
         By default the first.
     until_s : float, optional
-        Where to stop; by default at the end, or where about 400 requests have been shown.
+        End of the part to draw, in seconds; by default the end of the run. At most 400 requests are drawn.
 
     Raises
     ------
     InputError
-        If there is no such policy.
+        If the result does not have the policy.
     """
     name = checked_policy(result, policy)
     stays = _stays(result, name)
     shown = [stay for stay in stays if stay.slot < _MOST_SLOTS and (until_s is None or stay.start <= until_s)]
     hidden = max((stay.slot + 1 for stay in stays), default=0) - _MOST_SLOTS
-    title = f"Slots of '{name}'" + (f", {_MOST_SLOTS} of {hidden + _MOST_SLOTS}" if hidden > 0 else "")
+    title = f"Slots of '{name}'" + (f" (first {_MOST_SLOTS} of {hidden + _MOST_SLOTS})" if hidden > 0 else "")
     with figure_style():
         slots = max((stay.slot + 1 for stay in shown), default=1)
         figure = new_figure(10, 1.6 + 0.22 * max(slots, 4))
@@ -75,31 +77,20 @@ def batch_timeline(result: ResultView, policy: str | None = None, *, until_s: fl
         draw_stays(ax, shown[:_MOST_BARS], right=until_s)
         ax.set(xlabel="time (s)", title=literal(title))
         if not shown:
-            say_empty(ax, "nobody was ever given a slot")
+            say_empty(ax, "no request got a slot")
         legend_below(figure, stay_legend(any(stay.end > stay.last for stay in shown)))
     return figure
 
 
 def draw_stays(ax: Axes, stays: Sequence[Stay], right: float | None = None) -> None:
-    """Draw stays as bars, one row a slot, coloured by request."""
-    palette = sns.color_palette("colorblind")
+    """Draw stays as bars, one row per slot, with a colour per request."""
     start = min((stay.start for stay in stays), default=0.0)
     end = max((stay.end for stay in stays), default=1.0) if right is None else right
     span = end - start or 1.0
     for index, stay in enumerate(stays):
-        color = palette[index % len(palette)]
-        bar: dict[str, Any] = {"height": 0.82, "edgecolor": "white", "linewidth": 0.5}
-        ax.barh(stay.slot, stay.first - stay.start, left=stay.start, color=_pale(color), **bar)
-        ax.barh(stay.slot, stay.last - stay.first, left=stay.first, color=color, **bar)
-        if stay.end > stay.last:
-            ax.barh(stay.slot, stay.end - stay.last, left=stay.last, **{**bar, "edgecolor": "0.6"}, **_HELD)
+        _draw_bars(ax, stay, index)
         if min(stay.last, end) - stay.start > (len(stay.label) + 1) * _LETTER_SHARE * span:
-            middle = (stay.start + min(stay.last, end)) / 2
-            dark = index % len(palette) in _DARK
-            ax.text(
-                middle, stay.slot, literal(stay.label), ha="center", va="center", fontsize=7, clip_on=True,
-                color="white" if dark and stay.first < middle else "black",
-            )  # fmt: skip
+            _draw_label(ax, stay, index, right=min(stay.last, end))
     slots = max((stay.slot + 1 for stay in stays), default=1)
     ax.set(xlim=(start - 0.005 * span, end + 0.005 * span), ylim=(slots - 0.4, -0.6), ylabel="slot")
     every = math.ceil(slots / 16)
@@ -107,20 +98,31 @@ def draw_stays(ax: Axes, stays: Sequence[Stay], right: float | None = None) -> N
     ax.grid(visible=False, axis="y")
 
 
-_HELD: Final[dict[str, Any]] = {"facecolor": "0.93", "hatch": "////"}
-_DARK: Final = (0, 2, 3, 7)
-"""Places in the palette on which white letters read better."""
-
-
 def stay_legend(held: bool) -> list[Patch]:
-    """Return the legend of a timeline."""
-    entries = [
-        Patch(facecolor="0.85", label="reading the prompt (prefill)"),
-        Patch(facecolor="0.45", label="answering (decode)"),
-    ]
+    """Return the legend entries of a timeline; `held` adds that of slots held by finished requests."""
+    entries = [Patch(facecolor="0.85", label="prefill"), Patch(facecolor="0.45", label="decode")]
     if held:
-        entries.append(Patch(**_HELD, edgecolor="0.6", label="slot held for nothing"))
+        entries.append(Patch(**_HELD, edgecolor="0.6", label="finished, slot still held"))
     return entries
+
+
+def _draw_bars(ax: Axes, stay: Stay, index: int) -> None:
+    """Draw prefill, decode and the time for which a finished request holds its slot."""
+    palette = sns.color_palette("colorblind")
+    color = palette[index % len(palette)]
+    bar: dict[str, Any] = {"height": 0.82, "edgecolor": "white", "linewidth": 0.5}
+    ax.barh(stay.slot, stay.first - stay.start, left=stay.start, color=_pale(color), **bar)
+    ax.barh(stay.slot, stay.last - stay.first, left=stay.first, color=color, **bar)
+    if stay.end > stay.last:
+        ax.barh(stay.slot, stay.end - stay.last, left=stay.last, **{**bar, "edgecolor": "0.6"}, **_HELD)
+
+
+def _draw_label(ax: Axes, stay: Stay, index: int, right: float) -> None:
+    """Write the label in the middle of prefill and decode, in white on dark colours."""
+    middle = (stay.start + right) / 2
+    white = index % len(sns.color_palette("colorblind")) in _DARK and stay.first < middle
+    look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "clip_on": True}
+    ax.text(middle, stay.slot, literal(stay.label), color="white" if white else "black", **look)
 
 
 def _pale(color: tuple[float, float, float]) -> tuple[float, ...]:
@@ -128,7 +130,7 @@ def _pale(color: tuple[float, float, float]) -> tuple[float, ...]:
 
 
 def _stays(result: ResultView, policy: str) -> list[Stay]:
-    """Return who sat where, seats given out lowest first; preempted requests keep theirs in the picture."""
+    """Return the stays of a policy's requests. A request takes the lowest free slot and keeps it when preempted."""
     table = first_replication(result.requests, policy)
     known = result.last_token_s(policy)
     last = table["finish_s"].to_numpy() if known is None else known
@@ -137,10 +139,11 @@ def _stays(result: ResultView, policy: str) -> list[Stay]:
     columns = [table[name].tolist() for name in ("request_id", "first_token_s", "finish_s")]
     horizon = float(np.nanmax(table[["finish_s", "first_scheduled_s"]].to_numpy(), initial=0.0)) if order else 0.0
     seen = ((float(scheduled[row]), *(column[row] for column in columns), float(last[row])) for row in order)
-    return list(_seated(seen, horizon))
+    return list(_in_slots(seen, horizon))
 
 
-def _seated(seen: Iterable[tuple[float, str, float, float, float]], horizon: float) -> Iterable[Stay]:
+def _in_slots(seen: Iterable[tuple[float, str, float, float, float]], horizon: float) -> Iterable[Stay]:
+    """Yield the stays of requests given as (start, label, first token, finish, last token), in order of their start."""
     leaving: list[tuple[float, int]] = []
     free: list[int] = []
     slots = 0

@@ -1,4 +1,4 @@
-"""Figures of a knob: TTFT and TPOT over the chunk size, throughput and latency over the arrival rate."""
+"""Figures over a parameter: latency and throughput over the chunk size or the arrival rate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from simqueue.figures.canvas import MUTED, legend_below, new_figure, number, plain_log_y, say_empty
+from simqueue.figures.canvas import LEVEL, legend_below, level_label, new_figure, number, plain_log_y, say_empty
 from simqueue.figures.regions import mark_cut
 from simqueue.figures.style import LineStyle, figure_style, line_styles, literal
 from simqueue.figures.view import ResultView
@@ -26,6 +26,7 @@ _CHUNK_PANELS: Final = {
     "p95_tpot_ms": "TPOT p95 (ms)",
     "output_throughput": "Output (tokens/s)",
 }
+_DOTS: Final[dict[str, Any]] = {"marker": "o", "markersize": 4}
 
 
 def chunk_figure(
@@ -35,12 +36,12 @@ def chunk_figure(
 
     Parameters
     ----------
-    results : mapping of chunk size in tokens to Result
+    results : mapping of chunk size in tokens to ResultView
     policy : str
     sweet_spot_tokens : float, optional
-        The chunk that fills a step up to the point where it begins to take longer; marked where it is given.
+        The largest chunk that does not lengthen a step, which is marked.
     title : str
-        What was run: the model, the GPU, the rate. Above the panels.
+        Shown above the panels, for example the model, the GPU and the rate.
     """
     chunks = sorted(results)
     rows = [_row(results[chunk], policy) for chunk in chunks]
@@ -48,20 +49,20 @@ def chunk_figure(
     with figure_style():
         figure = new_figure(12, 4)
         axes = figure.subplots(1, len(_CHUNK_PANELS))
-        handles: list[Line2D] = [Line2D([], [], color=style.color, marker="o", markersize=4, label=literal(policy))]
+        handles = [_handle(policy, style)]
         for ax, (metric, label) in zip(axes, _CHUNK_PANELS.items(), strict=True):
             _line(ax, chunks, [row.get(metric) for row in rows], rows, metric, style)
             if metric == "p95_ttft_ms" and ax.lines:
                 plain_log_y(ax)
                 mark_cut(ax, _lower_ends(chunks, rows, metric), style.color)
             if sweet_spot_tokens is not None:
-                ax.axvline(sweet_spot_tokens, color=MUTED, linestyle=(0, (4, 3)), linewidth=1.2)
+                ax.axvline(sweet_spot_tokens, **LEVEL)
             ax.set(title=label, xlabel="chunk (tokens)")
             if chunks:
                 _log_ticks(ax, chunks)
         if sweet_spot_tokens is not None:
-            label = f"sweet spot: {number(sweet_spot_tokens)} tokens, the step is not lengthened"
-            handles.append(Line2D([], [], color=MUTED, linestyle=(0, (4, 3)), label=label))
+            tokens = number(sweet_spot_tokens)
+            handles.append(level_label(f"sweet spot: {tokens} tokens, the largest chunk that does not lengthen a step"))
         if title:
             figure.suptitle(literal(title), x=0.01, ha="left", fontsize="medium")
         legend_below(figure, handles)
@@ -69,24 +70,23 @@ def chunk_figure(
 
 
 def rate_figure(results: Mapping[float, ResultView]) -> Figure:
-    """Return throughput and latency of every policy over the arrival rate in requests per second."""
+    """Return throughput and latency of all policies over the arrival rate in requests per second."""
     rates = sorted(results)
     policies = results[rates[0]].policies if rates else ()
-    styles = line_styles(len(policies))
+    styles = dict(zip(policies, line_styles(len(policies)), strict=True))
+    rows = {name: [_row(results[rate], name) for rate in rates] for name in policies}
     with figure_style():
         figure = new_figure(13, 4)
         axes = figure.subplots(1, len(RATE_PANELS))
         for ax, (metric, label) in zip(axes, RATE_PANELS.items(), strict=True):
-            for name, style in zip(policies, styles, strict=True):
-                rows = [_row(results[rate], name) for rate in rates]
-                _line(ax, rates, [row.get(metric) for row in rows], rows, metric, style)
+            for name, style in styles.items():
+                _line(ax, rates, [row.get(metric) for row in rows[name]], rows[name], metric, style)
             ax.set(title=label, xlabel="arrival rate (requests/s)")
             if metric != "output_throughput" and ax.lines:
                 plain_log_y(ax)
-                for name, style in zip(policies, styles, strict=True):
-                    own = [_row(results[rate], name) for rate in rates]
-                    mark_cut(ax, _lower_ends(rates, own, metric), style.color)
-        legend_below(figure, [_handle(name, style) for name, style in zip(policies, styles, strict=True)])
+                for name, style in styles.items():
+                    mark_cut(ax, _lower_ends(rates, rows[name], metric), style.color)
+        legend_below(figure, [_handle(name, style) for name, style in styles.items()])
     return figure
 
 
@@ -101,19 +101,19 @@ def series_figure(
     second: float | None = None,
     log: str = "",
 ) -> Figure:
-    """Return lines over a common axis, with a level that a claim speaks of.
+    """Return lines over a common x axis, with a level to compare them with.
 
     Parameters
     ----------
     x : sequence of float
-    series : mapping of name to values, None where undefined
+    series : mapping of name to values, None if undefined
     xlabel, ylabel, title : str
     threshold : (float, str), optional
-        A level and what it is.
+        A level and its label.
     second : float, optional
-        Another level, drawn like the first, whose words speak of both.
-    log : str
-        Which axes are logarithmic: any of "x", "y", "xy", "".
+        A second level with the same look; the label describes both.
+    log : {"", "x", "y", "xy"}
+        The logarithmic axes.
     """
     styles = line_styles(len(series))
     with figure_style():
@@ -124,8 +124,8 @@ def series_figure(
         handles = [_handle(name, style) for name, style in zip(series, styles, strict=True)]
         if threshold is not None:
             for level in (threshold[0],) if second is None else (threshold[0], second):
-                ax.axhline(level, color=MUTED, linestyle=(0, (4, 3)), linewidth=1.2)
-            handles.append(Line2D([], [], color=MUTED, linestyle=(0, (4, 3)), label=threshold[1]))
+                ax.axhline(level, **LEVEL)
+            handles.append(level_label(threshold[1]))
         ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
         if "x" in log and len(x):
             _log_ticks(ax, x)
@@ -147,13 +147,12 @@ def _line(
     metric: str,
     style: LineStyle,
 ) -> None:
-    """Draw known values, with their intervals where there are any."""
+    """Draw the defined values, with their intervals if there are any."""
     known = [i for i, value in enumerate(values) if value is not None]
     if not known:
         say_empty(ax, "undefined")
         return
-    look: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle, "marker": "o", "markersize": 4}
-    ax.plot([x[i] for i in known], [values[i] for i in known], **look)
+    ax.plot([x[i] for i in known], [values[i] for i in known], **_DOTS, **style.look)
     for i in known:
         low = rows[i].get(f"ci_low_{metric}") if rows else None
         high = rows[i].get(f"ci_high_{metric}") if rows else None
@@ -167,7 +166,7 @@ def _lower_ends(x: Sequence[float], rows: Sequence[Mapping[str, Any]], metric: s
 
 
 def _log_ticks(ax: Axes, x: Sequence[float]) -> None:
-    """Put the ticks of a logarithmic axis at the values that were tried."""
+    """Make the x axis logarithmic, with ticks at the given values."""
     ax.set_xscale("log")
     most = 9
     shown = list(x)[:: -(-len(x) // most)]
@@ -177,5 +176,4 @@ def _log_ticks(ax: Axes, x: Sequence[float]) -> None:
 
 
 def _handle(name: str, style: LineStyle) -> Line2D:
-    look: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle, "marker": "o", "markersize": 4}
-    return Line2D([], [], label=literal(name), **look)
+    return Line2D([], [], label=literal(name), **_DOTS, **style.look)

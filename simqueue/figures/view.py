@@ -80,12 +80,12 @@ def first_replication(table: pd.DataFrame, policy: str) -> pd.DataFrame:
 
 
 def checked_policy(result: ResultView, policy: str | None) -> str:
-    """Return `policy`, or the first one if it is None.
+    """Return `policy`, or the first policy if it is None.
 
     Raises
     ------
     InputError
-        If the result has no such policy, or none at all.
+        If the result does not have the policy, or has none.
     """
     known = list(result.policies)
     if not known:

@@ -45,7 +45,7 @@ def test_axes_tell_metric_unit_and_scale(result_of: Any) -> None:
     ax = cdf_axes(result_of({"p": [1.0, 2000.0]}), "ttft_ms")
     assert (ax.get_xscale(), ax.get_xlabel(), ax.get_title("left")) == (
         "log",
-        "TTFT in ms",
+        "TTFT (ms)",
         "Time to first token (TTFT)",
     )
     assert ax.get_ylim()[0] == 0
@@ -101,7 +101,7 @@ def test_outputs_of_one_token_alone_have_no_tpot_to_draw(result_of: Any) -> None
     """A figure of TPOT without a request that has one tells why it is empty."""
     result = result_of({"p": [1.0]})
     result.runs[0].recording.requests["tokens_emitted"][:] = 1
-    assert [t.get_text() for t in cdf_axes(result, "tpot_ms").texts] == ["no output of two tokens or more"]
+    assert [t.get_text() for t in cdf_axes(result, "tpot_ms").texts] == ["no outputs of two or more tokens"]
 
 
 @pytest.mark.parametrize(

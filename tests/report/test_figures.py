@@ -96,15 +96,15 @@ def test_the_legend_has_the_order_of_the_table(name: str, several: Result) -> No
 def test_empty_runs_say_so(nobody: Result) -> None:
     """Where nothing ran the figure says it in words."""
     said = {name: [text.get_text() for ax in draw(nobody).axes for text in ax.texts] for name, draw in FIGURES.items()}
-    assert said["batch_timeline"] == ["nobody was ever given a slot"]
-    assert said["step_composition"] == said["kv_and_queue"] == ["no step ran"]
-    assert said["token_gaps"] == ["nothing decoded"]
+    assert said["batch_timeline"] == ["no request got a slot"]
+    assert said["step_composition"] == said["kv_and_queue"] == ["no steps"]
+    assert said["token_gaps"] == ["no decoding requests"]
     assert set(said["rate_figure"]) == {"undefined"}
 
 
 def bars(figure: Figure) -> list[float]:
     """Return slot, start and end of each bar of a timeline, one after the other, empty ones left out."""
-    found = [(p.get_y() + p.get_height() / 2, p.get_x(), p.get_x() + p.get_width()) for p in figure.axes[0].patches]  # type: ignore[attr-defined] # bars are rectangles
+    found = [(p.get_y() + p.get_height() / 2, p.get_x(), p.get_x() + p.get_width()) for p in figure.axes[0].patches]
     return flat([bar for bar in found if bar[2] > bar[1]])
 
 
@@ -159,7 +159,7 @@ def test_operating_points_lie_on_the_roofline() -> None:
     points = [line for line in figure.axes[0].lines if line.get_marker() not in ("None", None, "")]
     assert len(points) == 2
     for line in points:
-        (x,), (y,) = line.get_xdata(), line.get_ydata()  # type: ignore[misc] # one point each
+        (x,), (y,) = line.get_xdata(), line.get_ydata()
         assert y == pytest.approx(min(x * 1e12, 100e12) / 1e12, rel=1e-9)
     assert canvas.image(figure, "png").startswith(b"\x89PNG")
 
@@ -188,7 +188,7 @@ def test_an_interval_below_the_axis_is_an_arrow() -> None:
     """A bar that reaches 0 on a logarithmic axis ends at its edge with an arrow; others are drawn in full."""
     panel = BandPanel("t", "ratio", {"a": [(0.1, 2.0, 0.5), (1.0, 3.0, 9.0)]}, (3.0, 4.0))
     ax = band_figure([panel], xlabel="load", claimed="claimed").axes[0]
-    arrows = [line.get_xdata().tolist() for line in ax.lines if line.get_marker() == 7]  # type: ignore[union-attr]  # an array
+    arrows = [line.get_xdata().tolist() for line in ax.lines if line.get_marker() == 7]
     assert arrows == [[1.0]]
     low, high = ax.get_ylim()
     assert low < 1.5
@@ -198,5 +198,5 @@ def test_an_interval_below_the_axis_is_an_arrow() -> None:
 def test_lines_skip_what_is_undefined() -> None:
     """A None is left out of its line; a line of nothing says undefined."""
     figure = series_figure([1, 2, 4], {"a": [1.0, None, 3.0], "b": [None] * 3}, xlabel="x (s)", ylabel="y", title="t")
-    assert figure.axes[0].lines[0].get_xdata().tolist() == [1, 4]  # type: ignore[union-attr] # an array
+    assert figure.axes[0].lines[0].get_xdata().tolist() == [1, 4]
     assert [text.get_text() for text in figure.axes[0].texts] == ["undefined"]

@@ -35,7 +35,7 @@ def played(scenario: dict[str, Any], **more: Any) -> Result:
 
 def column(result: Result, name: str) -> list[float]:
     """Return one value a replication."""
-    return [float(row[name]) for row in result.replication_rows]  # type: ignore[arg-type] # defined in these runs
+    return [float(row[name]) for row in result.replication_rows]
 
 
 def z(values: Sequence[float], theory: float) -> float:
@@ -273,5 +273,5 @@ def test_gamma_arrivals_at_one_exponential_server(burstiness: float) -> None:
             "policies": continuous(1),
             "warmup_s": 60.0,
         }
-        sojourns.append(float(sq.run(scenario, check=False).summary_rows[0]["mean_e2el_ms"]))  # type: ignore[arg-type] # defined
+        sojourns.append(float(sq.run(scenario, check=False).summary_rows[0]["mean_e2el_ms"]))
     assert abs(z(sojourns, 1000 * gamma_m1_mean_sojourn(10, 1 / 0.06, burstiness))) < 4

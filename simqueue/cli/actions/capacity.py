@@ -9,12 +9,12 @@ from typing import Any
 
 import typer
 
+from simqueue import figures
 from simqueue.cli.actions.common import load_scenario, print_json
 from simqueue.cli.actions.screen import console, empty_table
 from simqueue.errors import InputError
 from simqueue.experiment.load import PolicyLoad, policy_loads
 from simqueue.experiment.rates import SHARES, curves, simulated
-from simqueue.figures.capacity import capacity_figure, save
 from simqueue.scenario import Scenario
 
 _ROWS = (
@@ -130,7 +130,6 @@ def _draw(scenario: Scenario, file: Path, simulate: tuple[int, int] | None, work
         rates = sorted({round(share * line.capacity_rps, 6) for line in lines for share in SHARES})
         points = simulated(scenario, rates, replications=replications, requests=requests, workers=workers)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        save(capacity_figure(lines, points, scenario.name), file)
+        figures.write(figures.capacity_figure(lines, points, scenario.name), file)
     except OSError as error:
         raise InputError(f"--figure: {file} cannot be written: {error.strerror}") from error

@@ -10,10 +10,10 @@ from typing import Any
 import typer
 from rich.table import Table
 
+from simqueue import figures
 from simqueue.cli.actions.common import load_scenario
 from simqueue.cli.actions.screen import console, empty_table
 from simqueue.errors import inside
-from simqueue.figures.workload import save_workload_figure
 from simqueue.scenario import Scenario
 from simqueue.workload.describe import PERCENTILES, LengthDescription, WorkloadDescription, describe
 
@@ -34,7 +34,7 @@ def workload(
     console().print(_table(described))
     if not no_figures:
         typer.echo("written:")
-        for path in save_workload_figure(described, out or _RESULTS / f"{loaded.name}-workload"):
+        for path in figures.save_workload_figure(described, out or _RESULTS / f"{loaded.name}-workload"):
             typer.echo(f"  {path}")
 
 
