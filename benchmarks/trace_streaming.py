@@ -22,7 +22,8 @@ from simqueue.schedulers import SCHEDULERS
 from simqueue.schedulers.door import Door
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime.constant import ConstantStepTime
-from simqueue.workload import WorkloadSettings, generate
+from simqueue.workload import WorkloadSettings
+from simqueue.workload.generate import generate
 
 _HEADER = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
 _AT_ONCE = 100_000

@@ -19,6 +19,7 @@ from simqueue.steptime import StepTime
 from simqueue.theory.capacity import Capacity, Lengths, Server, capacity
 from simqueue.theory.lengths import from_moments, from_sample
 from simqueue.theory.operating_point import OperatingPoint, operating_point
+from simqueue.workload.build import build_arrivals, build_lengths
 from simqueue.workload.streams import stream
 
 SAMPLE = 65_536
@@ -98,13 +99,13 @@ def demand(scenario: Scenario, requests: Sequence[Request] | None = None) -> Dem
     if workload is None or workload.system_prompt is not None or workload.prompt_output_correlation:
         return _observed(_fixed(scenario) if requests is None else requests)
     if workload.arrivals is not None and workload.prompt_tokens is not None and workload.output_tokens is not None:
-        laws = [law.resolved(scenario.base_dir) for law in (workload.prompt_tokens, workload.output_tokens)]
+        laws = [build_lengths(law, scenario.base_dir) for law in (workload.prompt_tokens, workload.output_tokens)]
         prompts, outputs = (law.sample(stream(0, 0, f"capacity.{i}"), SAMPLE) for i, law in enumerate(laws))
         prompt, output = ((law.mean(), law.variance()) for law in laws)
         finite = np.isfinite((*prompt, *output)).all()  # a heavy tail may have no variance; then the sample has to do
         lengths = from_moments(prompt, output, prompts, outputs) if finite else from_sample(prompts, outputs)
-        scv = workload.arrivals.gap_scv
-        return Demand(workload.arrivals.mean_rate_rps, 1.0 if scv is None else scv, lengths)
+        arrivals = build_arrivals(workload.arrivals, scenario.base_dir)
+        return Demand(arrivals.mean_rate_rps, 1.0 if arrivals.gap_scv is None else arrivals.gap_scv, lengths)
     if requests is None:
         requests = _fixed(scenario)
     return _observed(requests)

@@ -17,8 +17,13 @@ from simqueue.theory.capacity import wave_seconds
 from simqueue.theory.disciplines import priority_waits
 from simqueue.theory.sharing import free_slots, shared_decoding
 from simqueue.theory.single_server import mg1
-from simqueue.workload.arrivals import PoissonArrivals
-from simqueue.workload.lengths import ConstantLength, EmpiricalLength, GeometricLength, LengthLaw
+from simqueue.workload.arrivals.settings import PoissonArrivalsSettings
+from simqueue.workload.build import build_lengths
+from simqueue.workload.lengths.base import LengthDistribution
+from simqueue.workload.lengths.settings import EmpiricalLengthSettings
+from simqueue.workload.lengths.simple import ConstantLength
+from simqueue.workload.lengths.smooth import GeometricLength
+from simqueue.workload.lengths.table import TableLength
 
 _FLUID_TOKENS = 100
 _BUSY_BATCH = 10.0
@@ -49,11 +54,13 @@ class _Case:
     """One policy in the terms of theory."""
 
     rate: float
-    prompt: LengthLaw
-    output: LengthLaw
+    prompt: LengthDistribution
+    output: LengthDistribution
     step: StepTime
     slots: int
     policy: EffectivePolicy
+    given_prompts: bool
+    """Whether prompt lengths are drawn from given values."""
 
     @property
     def prefill_s(self) -> float:
@@ -93,13 +100,14 @@ def _case(scenario: Scenario, chosen: EffectivePolicy, parts: Parts) -> _Case | 
         return "exact theory needs one workload of patient clients"
     arrivals, prompts, outputs = workload.arrivals, workload.prompt_tokens, workload.output_tokens
     independent = not (workload.system_prompt or workload.prompt_output_correlation)
-    if not isinstance(arrivals, PoissonArrivals) or prompts is None or outputs is None or not independent:
+    if not isinstance(arrivals, PoissonArrivalsSettings) or prompts is None or outputs is None or not independent:
         return "exact theory needs Poisson arrivals with independent laws of lengths"
     if not isinstance(parts.step_time, ConstantStepTime | LinearStepTime):
         return "exact theory needs a constant or linear step time"
-    prompt, output = (law.resolved(scenario.base_dir) for law in (prompts, outputs))
+    prompt, output = (build_lengths(law, scenario.base_dir) for law in (prompts, outputs))
     slots = getattr(chosen.settings, "max_num_seqs", 0)
-    case = _Case(arrivals.rate_rps, prompt, output, parts.step_time, slots, chosen)
+    given = isinstance(prompts, EmpiricalLengthSettings)
+    case = _Case(arrivals.rate_rps, prompt, output, parts.step_time, slots, chosen, given)
     return _other_limits(case, parts.policy.kv.total * parts.policy.kv.block_size) or case
 
 
@@ -135,7 +143,7 @@ def _one_at_a_time(case: _Case) -> Prediction:
     if order == "fcfs":
         wait_s = mg1(case.rate, mean_s, mean_s**2 + variance).mean_wait_s
         name = "M/D/1" if variance == 0 else "M/G/1"
-    elif order == "shortest_prompt" and isinstance(case.prompt, EmpiricalLength) and not case.output.variance():
+    elif order == "shortest_prompt" and case.given_prompts and not case.output.variance():
         wait_s, name = _shortest_first(case, mean_s), "M/G/1, priorities"
     else:
         return Prediction("", {}, f"there is no exact theory of order: {order} with these lengths")
@@ -144,12 +152,12 @@ def _one_at_a_time(case: _Case) -> Prediction:
 
 def _shortest_first(case: _Case, mean_s: float) -> float:
     """Return the mean wait with the shortest prompt first: a class for every length (Cobham)."""
-    law = case.prompt
-    if not isinstance(law, EmpiricalLength) or law.values is None:
+    prompt = case.prompt
+    if not isinstance(prompt, TableLength):
         return math.nan
-    weights = law.weights or (1.0,) * len(law.values)
+    weights = prompt.weights.tolist()
     shares: dict[int, float] = {}
-    for value, weight in sorted(zip(law.values, weights, strict=True)):
+    for value, weight in zip(prompt.tokens.tolist(), weights, strict=True):
         shares[value] = shares.get(value, 0.0) + weight / sum(weights)
     services = [mean_s - case.prefill_s + _linear(case.step, float(length)) for length in shares]
     rates = [case.rate * share for share in shares.values()]
@@ -164,7 +172,7 @@ def _batched(case: _Case) -> Prediction:
     if isinstance(case.step, ConstantStepTime):
         step_s = case.step.step_s
         batch = case.rate * output * step_s
-        if isinstance(case.output, GeometricLength) and case.output.max is None and case.output.min == 1:
+        if isinstance(case.output, GeometricLength) and (case.output.bounds.low, case.output.bounds.high) == (1, None):
             found = slotted_continuous(case.rate, case.slots, output, step_s)
             return _prediction("slots in steps", found.mean_wait_s, step_s, output * step_s)
         if batch >= _BUSY_BATCH and case.slots > batch + 8 * math.sqrt(batch):

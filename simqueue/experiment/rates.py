@@ -15,6 +15,7 @@ from simqueue.scenario.load import from_mapping
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolve import effective, resolved
 from simqueue.statistics.intervals import Interval, mean_interval
+from simqueue.workload.build import build_arrivals
 
 SHARES = (0.3, 0.5, 0.7, 0.8, 0.9, 1.05)
 """Simulated rates, as shares of the smallest and of the largest capacity."""
@@ -147,7 +148,7 @@ def saturation_throughput(
 
 def _asked(scenario: Scenario) -> Demand:
     arrivals = scenario.workload.arrivals if scenario.workload is not None else None
-    if arrivals is None or arrivals.mean_rate_rps is None:
+    if arrivals is None or build_arrivals(arrivals, scenario.base_dir).mean_rate_rps is None:
         raise InputError("capacity: curves over the rate need workload.arrivals with a rate_rps")
     asked = demand(scenario)
     if asked is None:

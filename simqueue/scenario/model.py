@@ -20,8 +20,7 @@ from simqueue.settings import Settings, invalid_all
 from simqueue.steptime import StepTimeSettings
 from simqueue.traffic import Traffic
 from simqueue.workload.checking import check
-from simqueue.workload.dressing import class_label
-from simqueue.workload.generate import generate, generate_all
+from simqueue.workload.clients import class_label
 from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.slo import SloSettings
 
@@ -157,6 +156,8 @@ class Scenario(Settings):
 
         Those of one workload are made while they are gone through, where they can be, if they are not to be `kept`.
         """
+        from simqueue.workload.generate import generate, generate_all  # noqa: PLC0415 - numpy, for what makes requests
+
         if self.workloads is not None:
             with self.written.locating(), inside("workloads"):
                 return generate_all(self.workloads, seed=self.seed, replication=replication, base_dir=self.base_dir)

@@ -1,44 +1,43 @@
-"""Whether a workload can be had as it is asked for, found out without making it."""
+"""Checks that a workload can be generated, without generating it, and without numpy if its keys alone can tell."""
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 from simqueue.errors import inside
-from simqueue.workload.drawing import Draws, Lengths
-from simqueue.workload.generate import generate
+from simqueue.workload.limits import most_arrivals
 from simqueue.workload.settings import WorkloadSettings
 
 
 def check(settings: WorkloadSettings, *, seed: int, base_dir: Path, name: str | None = None) -> None:
     """Raise what `generate` would raise in replication 0.
 
-    Files are read. Arrivals are drawn only where nothing else can tell whether there are enough, and their lengths are
-    not drawn at all: no length law can fail.
+    Files are read. Arrivals are drawn only if there is no other way to know whether there are enough. Lengths are not
+    drawn: a length distribution that can be built cannot fail.
 
     Parameters
     ----------
     settings : WorkloadSettings
     seed : int
-        Decides where arrivals have to be drawn.
+        Used if arrivals have to be drawn.
     base_dir : Path
         The folder that relative paths in the settings start from.
     name : str, optional
-        The workload's name where there are several.
+        The workload's name if there are several.
 
     Raises
     ------
     InputError
-        As `generate`.
+        As `simqueue.workload.generate.generate`.
     """
-    if settings.arrivals is None:
-        generate(settings, seed=seed, base_dir=base_dir, name=name)
+    if settings.requests is not None:
         return
-    with inside("arrivals"):
-        settings.arrivals.resolved(base_dir).check(
-            partial(Draws.of(seed, 0, name).rng, "arrivals"),
-            num_requests=settings.num_requests,
-            until_s=settings.arrivals_for_s,
-        )
-    Lengths.of(settings, base_dir)
+    lengths = (settings.prompt_tokens, settings.output_tokens)
+    rate_rps = None if settings.arrivals is None else settings.arrivals.plain_rate_rps
+    if rate_rps is not None and all(found is not None and found.always_possible for found in lengths):
+        with inside("arrivals"):
+            most_arrivals(rate_rps, settings.num_requests, settings.arrivals_for_s)
+        return
+    from simqueue.workload.generate import check_built  # noqa: PLC0415 - numpy and scipy: only if keys cannot tell
+
+    check_built(settings, seed=seed, base_dir=base_dir, name=name)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from simqueue.request import Request
 from simqueue.traffic import Traffic
+from simqueue.workload.build import build_arrivals, build_duration, build_lengths
 from simqueue.workload.generate import generate
 from simqueue.workload.reuse import prefix_reuse
 from simqueue.workload.settings import WorkloadSettings
@@ -115,11 +116,11 @@ def describe(name: str, settings: WorkloadSettings, *, seed: int, base_dir: Path
     requests = list(islice(_requests(traffic), MOST_DESCRIBED))
     sessions = settings.sessions
     process = settings.arrivals if sessions is None else sessions.arrivals
-    law = None if process is None else process.resolved(base_dir)
+    law = None if process is None else build_arrivals(process, base_dir)
     scv = None if law is None else law.gap_scv
     return WorkloadDescription(
         name,
-        _source(settings, traffic),
+        _source(settings, traffic, base_dir),
         _arrivals(settings, traffic, requests),
         len(requests),
         None if law is None else law.mean_rate_rps,
@@ -155,13 +156,14 @@ def _arrivals(settings: WorkloadSettings, traffic: Traffic, requests: list[Reque
     return np.array([request.arrival_s for request in requests], dtype=np.float64)
 
 
-def _source(settings: WorkloadSettings, traffic: Traffic) -> str:
+def _source(settings: WorkloadSettings, traffic: Traffic, base_dir: Path) -> str:
     if settings.users is not None:
-        people = settings.users
-        return f"{people.count} users, think time {people.think_s.mean_s():g} s on average"
+        think_s = build_duration(settings.users.think_s).mean_s()
+        return f"{settings.users.count} users, think time {think_s:g} s on average"
     if settings.sessions is not None:
         number = sum(len(group.sessions) for group in traffic.session_groups)
-        return f"{number} conversations of {settings.sessions.turns.mean():.3g} turns on average"
+        turns = build_lengths(settings.sessions.turns, base_dir).mean()
+        return f"{number} conversations of {turns:.3g} turns on average"
     if settings.trace is not None:
         return f"trace {settings.trace.name or settings.trace.path}"
     return "listed requests" if settings.arrivals is None else f"arrivals: {settings.arrivals.process}"
@@ -169,7 +171,7 @@ def _source(settings: WorkloadSettings, traffic: Traffic) -> str:
 
 def _lengths(settings: WorkloadSettings, requests: list[Request], base_dir: Path, key: str) -> LengthDescription:
     law = getattr(settings, key)
-    mean = None if law is None else law.resolved(base_dir).mean()
+    mean = None if law is None else build_lengths(law, base_dir).mean()
     if key == "prompt_tokens" and mean is not None:
         # in conversations prompts hold all that was said: the law is that of the new tokens alone
         own = settings.sessions is None

@@ -1,34 +1,32 @@
-"""Drawing the lengths of requests, and numbering the token streams that generators make."""
+"""Random streams and lengths of the requests of one workload."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy
 
 from simqueue.errors import InputError, inside
-from simqueue.workload.lengths import LengthLaw
+from simqueue.workload.build import build_lengths
+from simqueue.workload.lengths.base import Floats, LengthDistribution, Tokens
 from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.streams import stream
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from simqueue.workload.lengths.base import Floats, Tokens
-
 FIRST_STREAM = 2**32
-"""Token streams that are made up are numbered from here; those that people write are below."""
+"""Generated token streams are numbered from here; those written in a scenario are below."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """What the generators of one workload draw with.
+    """The random streams of one workload.
 
     Attributes
     ----------
     seed, replication : int
     prefix : str
-        Stands before every purpose: the workload's name where there are several.
+        Put before every purpose: the workload's name if there are several.
     """
 
     seed: int
@@ -37,7 +35,7 @@ class Draws:
 
     @classmethod
     def of(cls, seed: int, replication: int, workload: str | None) -> Draws:
-        """Return what a workload draws with; its name is None where it is the only one."""
+        """Return the streams of a workload; its name is None if it is the only one."""
         return cls(seed, replication, "" if workload is None else f"{workload}.")
 
     def rng(self, purpose: str) -> np.random.Generator:
@@ -51,31 +49,38 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """The laws of prompts and outputs, with their files read in."""
+    """The joint distribution of prompt and output lengths.
 
-    prompt: LengthLaw
-    output: LengthLaw
+    Attributes
+    ----------
+    prompt, output : LengthDistribution
+    correlation : float
+        Correlation of the normal scores of both lengths (Gaussian copula).
+    """
+
+    prompt: LengthDistribution
+    output: LengthDistribution
     correlation: float
 
     @classmethod
     def of(cls, settings: WorkloadSettings, base_dir: Path) -> Lengths:
-        """Return the laws of a workload.
+        """Return the lengths of a workload.
 
         Raises
         ------
         InputError
-            If it has none, or a file is missing or wrong.
+            If the workload has no length distributions, or they cannot be built (see `build_lengths`).
         """
         if settings.prompt_tokens is None or settings.output_tokens is None:
             raise InputError("workload: prompt_tokens and output_tokens are needed")
         with inside("prompt_tokens"):
-            prompt = settings.prompt_tokens.resolved(base_dir)
+            prompt = build_lengths(settings.prompt_tokens, base_dir)
         with inside("output_tokens"):
-            output = settings.output_tokens.resolved(base_dir)
+            output = build_lengths(settings.output_tokens, base_dir)
         return cls(prompt, output, settings.prompt_output_correlation)
 
     def sample(self, prompts: np.random.Generator, outputs: np.random.Generator, n: int) -> tuple[Tokens, Tokens]:
-        """Return `n` prompt and output lengths, one uniform number each from its own stream."""
+        """Return `n` prompt and output lengths, with one uniform number each from its own stream."""
         first, second = prompts.random(n), outputs.random(n)
         if self.correlation:
             second = _correlated(first, second, self.correlation)
@@ -84,9 +89,7 @@ class Lengths:
 
 def _correlated(first: Floats, second: Floats, correlation: float) -> Floats:
     """Return uniforms whose normal scores have the given correlation with those of `first`."""
-    import numpy as np  # noqa: PLC0415  (settings stay light to import)
-    from scipy.special import ndtr, ndtri  # noqa: PLC0415  (settings stay light to import)
-
+    ndtr, ndtri = scipy.special.ndtr, scipy.special.ndtri
     tiny = 2.0**-54  # a uniform of 0 has no normal score
     scores = correlation * ndtri(np.maximum(first, tiny))
     scores += np.sqrt(1 - correlation**2) * ndtri(np.maximum(second, tiny))

@@ -1,45 +1,38 @@
-"""Laws of times between things, such as how long people think."""
+"""Distributions of think times in seconds."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
-from pydantic import BeforeValidator, Field, model_validator
+import numpy as np
+import scipy
+from numpy.typing import NDArray
 
-from simqueue.settings import Settings, invalid
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-_LONGEST_S = 1e9
-_SECONDS: Any = {"unit": "s"}
+Seconds = NDArray[np.float64]
 
 
-class DurationLaw(Settings):
+class Duration(ABC):
     """A random time in seconds."""
 
     @abstractmethod
-    def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
-        """Return `n` durations in seconds, one uniform number each."""
+    def sample(self, rng: np.random.Generator, n: int) -> Seconds:
+        """Return `n` durations in seconds, with one uniform number each."""
 
     @abstractmethod
     def mean_s(self) -> float:
-        """Return the mean."""
+        """Return the mean in seconds."""
 
 
-class ConstantDuration(DurationLaw):
-    """Always the same time."""
+@dataclass(frozen=True, slots=True)
+class ConstantDuration(Duration):
+    """Always `value_s`."""
 
-    distribution: Literal["constant"] = Field(description="Always the same time.")
-    value_s: float = Field(ge=0, le=_LONGEST_S, description="That time.", json_schema_extra=_SECONDS)
+    value_s: float
 
-    def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
-        """Return `n` equal durations; see `DurationLaw.sample`."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
+    def sample(self, rng: np.random.Generator, n: int) -> Seconds:
+        """Return `n` equal durations; see `Duration.sample`."""
         return np.full_like(rng.random(n), self.value_s)
 
     def mean_s(self) -> float:
@@ -47,38 +40,30 @@ class ConstantDuration(DurationLaw):
         return self.value_s
 
 
-class UniformDuration(DurationLaw):
-    """Any time between two."""
+@dataclass(frozen=True, slots=True)
+class UniformDuration(Duration):
+    """Any time from `low_s` to `high_s`, equally likely."""
 
-    distribution: Literal["uniform"] = Field(description="Any time between two, equally likely.")
-    low_s: float = Field(ge=0, le=_LONGEST_S, description="The shortest.", json_schema_extra=_SECONDS)
-    high_s: float = Field(ge=0, le=_LONGEST_S, description="The longest.", json_schema_extra=_SECONDS)
+    low_s: float
+    high_s: float
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.low_s > self.high_s:
-            raise invalid(f"low_s {self.low_s:g} is greater than high_s {self.high_s:g}")
-        return self
-
-    def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
-        """Return `n` durations; see `DurationLaw.sample`."""
+    def sample(self, rng: np.random.Generator, n: int) -> Seconds:
+        """Return `n` durations; see `Duration.sample`."""
         return self.low_s + rng.random(n) * (self.high_s - self.low_s)
 
     def mean_s(self) -> float:
-        """Return the middle."""
+        """Return the midpoint."""
         return (self.low_s + self.high_s) / 2
 
 
-class ExponentialDuration(DurationLaw):
-    """Exponential: the end is equally likely at any moment."""
+@dataclass(frozen=True, slots=True)
+class ExponentialDuration(Duration):
+    """Exponential with mean `mean`, in seconds."""
 
-    distribution: Literal["exponential"] = Field(description="Exponential.")
-    mean: float = Field(gt=0, le=_LONGEST_S, alias="mean_s", description="Mean.", json_schema_extra=_SECONDS)
+    mean: float
 
-    def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
-        """Return `n` durations; see `DurationLaw.sample`."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
+    def sample(self, rng: np.random.Generator, n: int) -> Seconds:
+        """Return `n` durations; see `Duration.sample`."""
         return -self.mean * np.log1p(-rng.random(n))
 
     def mean_s(self) -> float:
@@ -86,40 +71,18 @@ class ExponentialDuration(DurationLaw):
         return self.mean
 
 
-class LognormalDuration(DurationLaw):
-    """The logarithm is normal: mostly short, sometimes very long."""
+@dataclass(frozen=True, slots=True)
+class LognormalDuration(Duration):
+    """The logarithm is normal with standard deviation `sigma`."""
 
-    distribution: Literal["lognormal"] = Field(description="Lognormal.")
-    median_s: float = Field(gt=0, le=_LONGEST_S, description="Median.", json_schema_extra=_SECONDS)
-    sigma: float = Field(gt=0, le=5, description="Standard deviation of the logarithm.")
+    median_s: float
+    sigma: float
 
-    def sample(self, rng: np.random.Generator, n: int) -> NDArray[np.float64]:
-        """Return `n` durations; see `DurationLaw.sample`."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-        from scipy.special import ndtri  # noqa: PLC0415  (settings stay light to import)
-
-        uniforms = np.maximum(rng.random(n), 2.0**-54)
-        return np.asarray(self.median_s * np.exp(self.sigma * ndtri(uniforms)))
+    def sample(self, rng: np.random.Generator, n: int) -> Seconds:
+        """Return `n` durations; see `Duration.sample`."""
+        uniforms = np.maximum(rng.random(n), 2.0**-54)  # a uniform of 0 has no normal score
+        return np.asarray(self.median_s * np.exp(self.sigma * scipy.special.ndtri(uniforms)))
 
     def mean_s(self) -> float:
         """Return the mean."""
         return self.median_s * math.exp(self.sigma**2 / 2)
-
-
-def _number_is_constant(value: Any) -> Any:
-    """Let a plain number stand for a constant."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return {"distribution": "constant", "value_s": value}
-    return value
-
-
-DurationSettings = Annotated[
-    Annotated[
-        ConstantDuration | UniformDuration | ExponentialDuration | LognormalDuration,
-        Field(discriminator="distribution"),
-    ],
-    BeforeValidator(_number_is_constant),
-]
-"""A law of times, told apart by ``distribution``; a plain number of seconds is a constant one."""
-
-NO_TIME = ConstantDuration(distribution="constant", value_s=0.0)

@@ -9,26 +9,24 @@ from heapq import merge
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import inside
 from simqueue.request import Request
-from simqueue.traffic import RequestStream, Retry, Rules, SessionGroup, Traffic
-from simqueue.workload.drawing import FIRST_STREAM, Draws, Lengths
-from simqueue.workload.dressing import Dresser
+from simqueue.traffic import RequestStream, Retry, Rules, Traffic
+from simqueue.workload.attributes import RequestAttributes
+from simqueue.workload.build import build_arrivals
+from simqueue.workload.drawing import Draws, Lengths
 from simqueue.workload.inline import listed_requests
-from simqueue.workload.sessions import sessions, system_pieces, users
+from simqueue.workload.sessions import conversation_group, user_group
 from simqueue.workload.settings import WorkloadSettings
+from simqueue.workload.synthetic import synthetic_requests
+from simqueue.workload.traces.replay import Luck, replay
+from simqueue.workload.traces.settings import TraceSettings
+from simqueue.workload.traces.streaming import StreamedTrace
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+_STREAM_STEP = 2**56
+"""Distance between the token streams of one workload and those of the next: workloads share no tokens."""
 
-__all__ = ["Traffic", "generate", "generate_all"]
-
-_STREAMS_APART = 2**56
-"""Between the token streams of one workload and those of the next: nothing is shared across workloads."""
-
-_AT_ONCE = 4096
 _by_arrival = attrgetter("arrival_s")
 
 
@@ -43,8 +41,8 @@ def generate(
 ) -> Traffic:
     """Return the traffic of one replication of one workload.
 
-    The same arguments give the same requests to the last bit. Arrivals, prompt lengths and output lengths, think times,
-    classes and so on have a random stream each, so changing one leaves the others as they are.
+    The same arguments give the same requests to the last bit. Arrivals, prompt lengths, output lengths, think times,
+    classes and so on have a random stream each, so changing one leaves the others unchanged.
 
     Parameters
     ----------
@@ -55,10 +53,11 @@ def generate(
     base_dir : Path
         The folder that relative paths in the settings start from.
     name : str, optional
-        The workload's name where there are several: its requests' class, and before its ids and random streams.
+        The workload's name if there are several. It is the class of the requests, and the first part of their ids and
+        of the names of the random streams.
     kept : bool
-        Whether requests with random arrivals are made as a list; else, where they are independent of each other, while
-        they are gone through.
+        Whether requests with random arrivals are made as a list. If false, they are made while they are iterated over,
+        provided that they are independent of each other.
 
     Raises
     ------
@@ -66,28 +65,24 @@ def generate(
         If a file is missing or wrong, or the settings cannot be met (more requests than a trace has rows).
     """
     draws = Draws.of(seed, replication, name)
-    dresser = Dresser(settings, draws, name)
-    requests, notes, dropped = _open(settings, draws, base_dir, kept=kept)
-    session_groups: tuple[SessionGroup, ...] = ()
-    if settings.users is not None:
-        session_groups = (users(settings, draws, base_dir, dresser),)
-    elif settings.sessions is not None:
-        session_groups = (sessions(settings, draws, base_dir, dresser),)
-    if not len(requests) and not any(group.sessions for group in session_groups):
+    attributes = RequestAttributes(settings, draws, name)
+    traffic = _source(settings, draws, base_dir, attributes, kept=kept)
+    notes = traffic.notes
+    if not len(traffic.requests) and not any(group.sessions for group in traffic.session_groups):
         notes = (*notes, "the workload has no requests" if name is None else f"workload {name} has no requests")
-    rules = {} if dresser.pool is None else {dresser.pool: _rules(settings, draws)}
-    return Traffic(dresser.dressed(requests), notes, dropped, session_groups, rules)
+    rules = {} if attributes.pool is None else {attributes.pool: _rules(settings, draws)}
+    return replace(traffic, requests=attributes.added_to(traffic.requests), notes=notes, rules=rules)
 
 
 def generate_all(
     workloads: Mapping[str, WorkloadSettings], *, seed: int, replication: int = 0, base_dir: Path
 ) -> Traffic:
-    """Return the traffic of several workloads together; see `generate`. Nothing is shared between them."""
+    """Return the traffic of several workloads together; see `generate`. They share no random numbers and no tokens."""
     parts = []
     for number, (name, settings) in enumerate(workloads.items()):
         with inside(name):
             traffic = generate(settings, seed=seed, replication=replication, base_dir=base_dir, name=name)
-        parts.append(_apart(traffic, number))
+        parts.append(_with_own_streams(traffic, number))
     rules: dict[str, Rules] = {}
     for part in parts:
         rules |= part.rules
@@ -100,97 +95,67 @@ def generate_all(
     )
 
 
-def _open(
-    settings: WorkloadSettings, draws: Draws, base_dir: Path, *, kept: bool
-) -> tuple[RequestStream, tuple[str, ...], int]:
-    """Return the requests with fixed times, what there is to say about them, and how many rows were dropped."""
-    if settings.requests is not None:
-        return listed_requests(settings.requests), (), 0
-    if settings.trace is not None and settings.trace.stream:
-        from simqueue.workload.traces.streaming import StreamedTrace  # noqa: PLC0415  (few workloads play traces)
-
-        read = StreamedTrace(settings.trace, base_dir, partial(draws.rng, "trace.thin"), settings.num_requests)
-        return read, read.notes, read.dropped_rows
-    if settings.trace is not None:
-        from simqueue.workload.traces.replay import Luck, replay  # noqa: PLC0415  (few workloads play traces)
-
-        luck = Luck(draws.rng("trace.thin"), draws.rng("trace.spread"))
-        played = replay(settings.trace, base_dir, luck, settings.num_requests)
-        return played.requests, played.notes, played.dropped_rows
-    if settings.arrivals is not None:
-        return _synthetic(settings, draws, base_dir, kept=kept), (), 0
-    return [], (), 0
-
-
-def _synthetic(settings: WorkloadSettings, draws: Draws, base_dir: Path, *, kept: bool) -> RequestStream:
-    """Return requests with random arrivals and lengths; ids count them from 0."""
+def check_built(settings: WorkloadSettings, *, seed: int, base_dir: Path, name: str | None) -> None:
+    """Raise what `generate` would raise in replication 0; see `simqueue.workload.checking.check`."""
     if settings.arrivals is None:
-        return []
+        generate(settings, seed=seed, base_dir=base_dir, name=name)
+        return
     with inside("arrivals"):
-        arrival_s = settings.arrivals.resolved(base_dir).times(
-            draws.rng("arrivals"), num_requests=settings.num_requests, until_s=settings.arrivals_for_s
+        build_arrivals(settings.arrivals, base_dir).check(
+            partial(Draws.of(seed, 0, name).rng, "arrivals"),
+            num_requests=settings.num_requests,
+            until_s=settings.arrivals_for_s,
         )
-    n = len(arrival_s)
-    lengths = Lengths.of(settings, base_dir)
-    prompts, outputs = lengths.sample(draws.rng("prompt_tokens"), draws.rng("output_tokens"), n)
-    drawn = _Drawn(arrival_s, prompts, outputs)
-    if not kept and settings.system_prompt is None and not settings.prompt_output_correlation:
-        return drawn
-    requests = list(drawn)
-    if settings.system_prompt is None:
-        return requests
-    pieces = system_pieces(settings, draws, n)
-    return [
-        _behind(request, piece, FIRST_STREAM + i)
-        for i, (request, piece) in enumerate(zip(requests, pieces, strict=True))
-    ]
+    Lengths.of(settings, base_dir)
 
 
-class _Drawn:
-    """Requests that are made from their columns while they are gone through."""
+def _source(
+    settings: WorkloadSettings, draws: Draws, base_dir: Path, attributes: RequestAttributes, *, kept: bool
+) -> Traffic:
+    """Return the requests of the workload's source, and its notes; sessions have their attributes already."""
+    if settings.requests is not None:
+        return Traffic(listed_requests(settings.requests))
+    if settings.trace is not None:
+        return _trace(settings.trace, settings.num_requests, draws, base_dir)
+    if settings.arrivals is not None:
+        return Traffic(synthetic_requests(settings.arrivals, settings, draws, base_dir, kept=kept))
+    if settings.users is not None:
+        return Traffic([], session_groups=(user_group(settings.users, settings, draws, base_dir, attributes),))
+    if settings.sessions is not None:
+        group = conversation_group(settings.sessions, settings, draws, base_dir, attributes)
+        return Traffic([], session_groups=(group,))
+    return Traffic([])
 
-    def __init__(self, *columns: NDArray[Any]) -> None:
-        self._columns = columns
 
-    def __len__(self) -> int:
-        return len(self._columns[0])
-
-    def __iter__(self) -> Iterator[Request]:
-        for first in range(0, len(self), _AT_ONCE):
-            part = slice(first, first + _AT_ONCE)
-            rows = zip(*(column[part].tolist() for column in self._columns), strict=True)
-            for index, (at_s, prompt, output) in enumerate(rows, first):
-                yield Request(str(index), at_s, prompt, output)
-
-
-def _behind(request: Request, piece: tuple[int, int, int] | None, own_stream: int) -> Request:
-    """Return a request with a shared piece of tokens before its own."""
-    if piece is None:
-        return request
-    own = (own_stream, 0, request.prompt_tokens)
-    return replace(request, prompt_tokens=piece[2] + request.prompt_tokens, prompt=(piece, own))
+def _trace(trace: TraceSettings, num_requests: int | None, draws: Draws, base_dir: Path) -> Traffic:
+    if trace.stream:
+        streamed = StreamedTrace(trace, base_dir, partial(draws.rng, "trace.thin"), num_requests)
+        return Traffic(streamed, streamed.notes, streamed.dropped_rows)
+    replayed = replay(trace, base_dir, Luck(draws.rng("trace.thin"), draws.rng("trace.spread")), num_requests)
+    return Traffic(replayed.requests, replayed.notes, replayed.dropped_rows)
 
 
 def _rules(settings: WorkloadSettings, draws: Draws) -> Rules:
-    asked = settings.retry
-    if asked is None:
+    keys = settings.retry
+    if keys is None:
         return Rules(settings.max_concurrency)
-    retry = Retry(asked.limit, asked.backoff_s, asked.factor, asked.jitter, draws.uniform)
+    retry = Retry(keys.limit, keys.backoff_s, keys.factor, keys.jitter, draws.uniform)
     return Rules(settings.max_concurrency, retry)
 
 
-def _apart(traffic: Traffic, number: int) -> Traffic:
+def _with_own_streams(traffic: Traffic, number: int) -> Traffic:
     """Return the traffic of workload `number` with token streams that no other workload has."""
     if number == 0:
         return traffic
-    session_groups = tuple(replace(group, stream_offset=number * _STREAMS_APART) for group in traffic.session_groups)
-    moved = _Moved(traffic.requests, number * _STREAMS_APART)
-    requests = list(moved) if isinstance(traffic.requests, Sequence) else moved
-    return replace(traffic, requests=requests, session_groups=session_groups)
+    offset = number * _STREAM_STEP
+    groups = tuple(replace(group, stream_offset=offset) for group in traffic.session_groups)
+    shifted = _ShiftedStreams(traffic.requests, offset)
+    requests = list(shifted) if isinstance(traffic.requests, Sequence) else shifted
+    return replace(traffic, requests=requests, session_groups=groups)
 
 
-class _Moved:
-    """Requests whose token streams are renumbered."""
+class _ShiftedStreams:
+    """Requests with renumbered token streams."""
 
     def __init__(self, requests: RequestStream, offset: int) -> None:
         self._requests, self._offset = requests, offset
@@ -206,11 +171,11 @@ class _Moved:
 def _merged(streams: Sequence[RequestStream]) -> RequestStream:
     if all(isinstance(requests, Sequence) for requests in streams):
         return sorted(chain.from_iterable(streams), key=_by_arrival)
-    return _Merged(streams)
+    return _MergedStreams(streams)
 
 
-class _Merged:
-    """Several streams as one, by arrival; at one instant in the order of the workloads."""
+class _MergedStreams:
+    """Several streams as one, in order of arrival; requests with equal times are in the order of the workloads."""
 
     def __init__(self, streams: Sequence[RequestStream]) -> None:
         self._streams = streams

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from simqueue.request import Request
 from simqueue.settings import Settings, invalid
-from simqueue.workload.lengths.base import TOKENS_UNIT
+from simqueue.workload.lengths.settings import TOKENS_UNIT
 from simqueue.workload.limits import MOST_TOKENS
 
 

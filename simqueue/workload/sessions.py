@@ -1,4 +1,4 @@
-"""Users and sessions: who asks what, one thing after the other, drawn before it is known when."""
+"""Users and sessions: requests that are sent one after the other, drawn before their arrival times are known."""
 
 from __future__ import annotations
 
@@ -6,48 +6,52 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from simqueue.errors import InputError, inside
 from simqueue.request import Request
 from simqueue.traffic import Session, SessionGroup, Turn
+from simqueue.workload.attributes import RequestAttributes
+from simqueue.workload.build import build_arrivals, build_duration, build_lengths
+from simqueue.workload.clients import SessionSettings, UserSettings
 from simqueue.workload.drawing import FIRST_STREAM, Draws, Lengths
-from simqueue.workload.dressing import Dresser
+from simqueue.workload.durations import Duration
 from simqueue.workload.limits import MOST_REQUESTS
-from simqueue.workload.people import SessionSettings, UserSettings
 from simqueue.workload.settings import WorkloadSettings
+from simqueue.workload.synthetic import Segment, system_prompts
 
 _TURNS_AT_ONCE = 64
 
-Segments = tuple[tuple[int, int, int], ...]
+Segments = tuple[Segment, ...]
 
 
-def users(settings: WorkloadSettings, draws: Draws, base_dir: Path, dresser: Dresser) -> SessionGroup:
-    """Return the users of a closed loop. What one of them asks depends on neither policy nor other users."""
-    people = settings.users
-    if people is None:
-        raise InputError("workload: users are needed")
+def user_group(
+    keys: UserSettings, settings: WorkloadSettings, draws: Draws, base_dir: Path, attributes: RequestAttributes
+) -> SessionGroup:
+    """Return the users of a closed loop. The requests of a user do not depend on the policy or on other users."""
     lengths = Lengths.of(settings, base_dir)
-    system = _system_prompts(settings, draws, people.count)
-    made = tuple(
+    think = build_duration(keys.think_s)
+    sessions = tuple(
         Session(
-            people.ramp_up_s * number / people.count,
-            _UserTurns(people, lengths, draws, number, system[number], dresser),
+            keys.ramp_up_s * number / keys.count,
+            _UserTurns(lengths, think, draws, number, () if piece is None else (piece,), attributes),
         )
-        for number in range(people.count)
+        for number, piece in enumerate(system_prompts(settings, draws, keys.count))
     )
     expected = settings.num_requests or 0
-    return SessionGroup(made, settings.num_requests, settings.arrivals_for_s, expected_requests=expected)
+    return SessionGroup(sessions, settings.num_requests, settings.arrivals_for_s, expected_requests=expected)
 
 
 @dataclass(frozen=True, slots=True)
 class _UserTurns:
-    """What one user asks, without end."""
+    """The requests of one user, without end."""
 
-    people: UserSettings
     lengths: Lengths
+    think: Duration
     draws: Draws
     number: int
     system: Segments
-    dresser: Dresser
+    attributes: RequestAttributes
 
     def __iter__(self) -> Iterator[Turn]:
         name = f"user-{self.number}"
@@ -55,67 +59,70 @@ class _UserTurns:
         thinks, prompts, outputs = (
             self.draws.rng(own + what) for what in ("think_s", "prompt_tokens", "output_tokens")
         )
-        asked = 0
+        turn = 0
         while True:
             pairs = self.lengths.sample(prompts, outputs, _TURNS_AT_ONCE)
-            think_s = self.people.think_s.sample(thinks, _TURNS_AT_ONCE)
+            think_s = self.think.sample(thinks, _TURNS_AT_ONCE)
             for think, prompt, output in zip(think_s.tolist(), *(p.tolist() for p in pairs), strict=True):
                 segments = None
-                if self.system:  # the rest is a stream of its own: nobody else has it
-                    rest = FIRST_STREAM * (2 + self.number) + asked
+                if self.system:  # the rest is a stream of its own, which no other request shares
+                    rest = FIRST_STREAM * (2 + self.number) + turn
                     segments = (*self.system, (rest, 0, prompt))
                 total = prompt + sum(piece[2] for piece in self.system)
-                request = Request(f"{name}.{asked}", 0.0, total, output, prompt=segments, client=name)
-                yield Turn(think, self.dresser.dress(request, self.number))
-                asked += 1
+                request = Request(f"{name}.{turn}", 0.0, total, output, prompt=segments, client=name)
+                yield Turn(think, self.attributes.added_to_turn(request, self.number))
+                turn += 1
 
 
-def sessions(settings: WorkloadSettings, draws: Draws, base_dir: Path, dresser: Dresser) -> SessionGroup:
-    """Return all conversations, turn by turn."""
-    import numpy as np  # noqa: PLC0415  (settings stay light to import)
+def conversation_group(
+    keys: SessionSettings, settings: WorkloadSettings, draws: Draws, base_dir: Path, attributes: RequestAttributes
+) -> SessionGroup:
+    """Return all conversations, turn by turn.
 
-    chats = settings.sessions
-    if chats is None:
-        raise InputError("workload: sessions are needed")
+    Raises
+    ------
+    InputError
+        If a file is wrong, or if there would be more than `MOST_REQUESTS` turns.
+    """
     with inside("sessions", "arrivals"):
-        starts_s = chats.arrivals.resolved(base_dir).times(
-            draws.rng("arrivals"), num_requests=chats.num_sessions, until_s=settings.arrivals_for_s
+        starts_s = build_arrivals(keys.arrivals, base_dir).times(
+            draws.rng("arrivals"), num_requests=keys.num_sessions, until_s=settings.arrivals_for_s
         )
     with inside("sessions", "turns"):
-        turns = chats.turns.resolved(base_dir).sample(draws.rng("turns"), len(starts_s))
+        turns = build_lengths(keys.turns, base_dir).sample(draws.rng("turns"), len(starts_s))
     total = int(turns.sum())
     if total > MOST_REQUESTS:
         text = f"these settings make {total:.3g} turns, at most {MOST_REQUESTS} are allowed"
         raise InputError(text, "sessions", "turns")
-    lengths = Lengths.of(settings, base_dir)
-    new, outputs = lengths.sample(draws.rng("prompt_tokens"), draws.rng("output_tokens"), total)
-    think_s = chats.think_s.sample(draws.rng("think_s"), total)
-    system = _system_prompts(settings, draws, len(starts_s))
+    new, outputs = Lengths.of(settings, base_dir).sample(draws.rng("prompt_tokens"), draws.rng("output_tokens"), total)
+    think_s = build_duration(keys.think_s).sample(draws.rng("think_s"), total)
+    system = system_prompts(settings, draws, len(starts_s))
     ends = np.cumsum(turns)
-    made = []
+    sessions = []
     for number, (start_s, end, count) in enumerate(zip(starts_s.tolist(), ends.tolist(), turns.tolist(), strict=True)):
         part = slice(end - count, end)
-        said = _Conversation(f"session-{number}", FIRST_STREAM + 2 * (end - count), system[number])
-        asked = said.turns(think_s[part].tolist(), new[part].tolist(), outputs[part].tolist())
-        made.append(Session(start_s, tuple(Turn(t.think_s, dresser.dress(t.request, number)) for t in asked)))
-    return SessionGroup(tuple(made), ends_on_failure=True, expected_requests=total)
+        conversation = _Conversation(f"session-{number}", FIRST_STREAM + 2 * (end - count), system[number])
+        drawn = conversation.turns(think_s[part].tolist(), new[part].tolist(), outputs[part].tolist())
+        made = tuple(Turn(turn.think_s, attributes.added_to_turn(turn.request, number)) for turn in drawn)
+        sessions.append(Session(start_s, made))
+    return SessionGroup(tuple(sessions), ends_on_failure=True, expected_requests=total)
 
 
 @dataclass(frozen=True, slots=True)
 class _Conversation:
-    """Names the tokens of one conversation: turn j's are stream first + 2 j, its answer's the one after."""
+    """Numbers the token streams of one conversation: turn j is stream first + 2 j, its answer the next stream."""
 
     name: str
     first_stream: int
-    system: Segments
+    system: Segment | None
 
     def turns(self, think_s: list[float], new: list[int], outputs: list[int]) -> Iterator[Turn]:
-        """Yield the turns; the first has no think time, it comes when the conversation begins."""
-        history = list(self.system)
+        """Yield the turns. The first has no think time: it is sent when the conversation starts."""
+        history = [] if self.system is None else [self.system]
         context = sum(piece[2] for piece in history)
         for number, (think, fresh, output) in enumerate(zip(think_s, new, outputs, strict=True)):
-            asked, answered = self.first_stream + 2 * number, self.first_stream + 2 * number + 1
-            history.append((asked, 0, fresh))
+            prompt_stream, answer_stream = self.first_stream + 2 * number, self.first_stream + 2 * number + 1
+            history.append((prompt_stream, 0, fresh))
             context += fresh
             request = Request(
                 f"{self.name}.{number}",
@@ -123,30 +130,9 @@ class _Conversation:
                 context,
                 output,
                 prompt=tuple(history),
-                output_stream=answered,
+                output_stream=answer_stream,
                 session=self.name,
             )
             yield Turn(think if number else 0.0, request)
-            history.append((answered, 0, output))
+            history.append((answer_stream, 0, output))
             context += output
-
-
-def _system_prompts(settings: WorkloadSettings, draws: Draws, n: int) -> list[Segments]:
-    """Return the system prompt of each of `n` people, or nothing for each."""
-    return [() if piece is None else (piece,) for piece in system_pieces(settings, draws, n)]
-
-
-def system_pieces(settings: WorkloadSettings, draws: Draws, n: int) -> list[tuple[int, int, int] | None]:
-    """Return the piece of tokens that stands before each of `n` prompts; None without a system prompt."""
-    import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-    chosen = settings.system_prompt
-    if chosen is None:
-        return [None] * n
-    variants = np.floor(draws.rng("system_prompt").random(n) * chosen.variants).astype(np.int64)
-    return [(FIRST_STREAM - 1 - variant, 0, chosen.tokens) for variant in variants.tolist()]
-
-
-def turns_of(chats: SessionSettings) -> float:
-    """Return the mean number of turns of a conversation."""
-    return chats.turns.mean()

@@ -7,12 +7,12 @@ from typing import Annotated, Self
 from pydantic import Field, field_validator, model_validator
 
 from simqueue.settings import Settings, invalid
-from simqueue.workload.arrivals import ArrivalSettings
+from simqueue.workload.arrivals.settings import ArrivalSettings
+from simqueue.workload.clients import ClassSettings, RetrySettings, SessionSettings, SystemPromptSettings, UserSettings
 from simqueue.workload.inline import RequestSettings, check_ids
-from simqueue.workload.lengths import LengthSettings
-from simqueue.workload.people import ClassSettings, RetrySettings, SessionSettings, SystemPromptSettings, UserSettings
+from simqueue.workload.lengths.settings import LengthSettings
 from simqueue.workload.slo import SloSettings
-from simqueue.workload.traces import TraceSettings
+from simqueue.workload.traces.settings import TraceSettings
 
 _SOURCES = ("arrivals", "trace", "requests", "users", "sessions")
 _LENGTHS = ("prompt_tokens", "output_tokens", "prompt_output_correlation", "system_prompt")
@@ -133,9 +133,9 @@ class WorkloadSettings(Settings):
 
     def _endless(self) -> str | None:
         if self.arrivals is not None:
-            return self.arrivals.complaint(self.num_requests, self.arrivals_for_s)
+            return self.arrivals.end_problem(self.num_requests, self.arrivals_for_s)
         if self.sessions is not None:
-            return self.sessions.arrivals.complaint(self.sessions.num_sessions, self.arrivals_for_s)
+            return self.sessions.arrivals.end_problem(self.sessions.num_sessions, self.arrivals_for_s)
         if self.num_requests is None and self.arrivals_for_s is None:
             return "users need an end: num_requests or arrivals_for_s, or both"
         return None

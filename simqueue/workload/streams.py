@@ -1,23 +1,21 @@
-"""Named streams of random numbers: adding one, or drawing more from one, moves no other."""
+"""Named streams of random numbers: adding a stream, or drawing more from one, leaves all others unchanged."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from zlib import crc32
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 
 def stream(seed: int, replication: int, purpose: str) -> np.random.Generator:
-    """Return the generator that serves one purpose in one replication.
+    """Return the generator for one purpose in one replication.
 
     Parameters
     ----------
     seed : int
         The scenario's seed, at least 0.
     replication : int
-        Which replication, counted from 0.
+        Number of the replication, counted from 0.
     purpose : str
         What the numbers are for, such as ``"arrivals"``. The name alone selects the stream.
 
@@ -26,7 +24,5 @@ def stream(seed: int, replication: int, purpose: str) -> np.random.Generator:
     numpy.random.Generator
         A PCG64DXSM generator at the beginning of its stream.
     """
-    import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
     key = (replication, crc32(purpose.encode()))
     return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(seed, spawn_key=key)))

@@ -11,7 +11,8 @@ import pytest
 
 import simqueue as sq
 from simqueue.errors import InputError
-from simqueue.workload import WorkloadSettings, generate, generate_all
+from simqueue.workload import WorkloadSettings
+from simqueue.workload.generate import generate, generate_all
 
 from .conftest import MANY_SEATS, Play, constant
 

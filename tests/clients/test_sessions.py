@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simqueue.workload import WorkloadSettings, generate
+from simqueue.workload import WorkloadSettings
+from simqueue.workload.generate import generate
 
 from .conftest import MANY_SEATS, Play, constant
 

@@ -11,22 +11,25 @@ from pydantic import ValidationError
 from scipy import stats
 
 from simqueue.errors import InputError
-from simqueue.workload import AllAtOnce, ConstantArrivals, PoissonArrivals, WorkloadSettings, stream
+from simqueue.workload import WorkloadSettings
+from simqueue.workload.arrivals.renewal import PoissonArrivals
+from simqueue.workload.arrivals.simple import AllAtOnce, ConstantArrivals
+from simqueue.workload.streams import stream
 
 
 def poisson(rate_rps: float) -> PoissonArrivals:
     """Return a Poisson process."""
-    return PoissonArrivals(process="poisson", rate_rps=rate_rps)
+    return PoissonArrivals(rate_rps)
 
 
 def constant(rate_rps: float) -> ConstantArrivals:
     """Return evenly spaced arrivals."""
-    return ConstantArrivals(process="constant", rate_rps=rate_rps)
+    return ConstantArrivals(rate_rps)
 
 
 def at_once(at_s: float = 0.0) -> AllAtOnce:
     """Return arrivals at one instant."""
-    return AllAtOnce(process="all_at_once", at_s=at_s)
+    return AllAtOnce(at_s)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
@@ -117,7 +120,7 @@ def test_impossible_rates_are_refused(process: str, rate: Any) -> None:
 
 def test_an_endless_process_is_refused() -> None:
     """Without a number and a time there is no end, which is an error that names both keys."""
-    with pytest.raises(InputError, match="num_requests or arrivals_for_s"):
+    with pytest.raises(InputError, match="num_requests, or arrivals_for_s"):
         poisson(1).times(stream(0, 0, "x"))
     with pytest.raises(InputError, match="num_requests"):
         at_once().times(stream(0, 0, "x"), until_s=1)

@@ -17,9 +17,11 @@ from pydantic import ValidationError
 from scipy import stats
 
 from simqueue.errors import InputError
-from simqueue.workload import Traffic, WorkloadSettings, generate
-from simqueue.workload.arrivals.varying import CURVES, CURVES_SHA256
-from simqueue.workload.traces import packaged_trace
+from simqueue.traffic import Traffic
+from simqueue.workload import WorkloadSettings
+from simqueue.workload.arrivals.curves import CURVES, CURVES_SHA256
+from simqueue.workload.generate import generate
+from simqueue.workload.traces.catalog import packaged_trace
 
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.0000000,100,10\n"
 PLAIN = "arrival_s,prompt_tokens,output_tokens\n0,100,10\n"

@@ -14,14 +14,17 @@ from pydantic import TypeAdapter, ValidationError
 from scipy import integrate, stats
 
 from simqueue.errors import InputError
-from simqueue.workload import LengthLaw, LengthSettings, stream
+from simqueue.workload.build import build_lengths
+from simqueue.workload.lengths import LengthSettings
+from simqueue.workload.lengths.base import LengthDistribution
+from simqueue.workload.streams import stream
 
-ADAPTER: TypeAdapter[LengthLaw] = TypeAdapter(LengthSettings)
+ADAPTER: TypeAdapter[Any] = TypeAdapter(LengthSettings)
 
 
-def law(**keys: Any) -> LengthLaw:
-    """Return the law that the keys of a scenario describe."""
-    return ADAPTER.validate_python(keys)
+def law(base_dir: Path = Path(), **keys: Any) -> LengthDistribution:
+    """Return the distribution that the keys of a scenario describe."""
+    return build_lengths(ADAPTER.validate_python(keys), base_dir)
 
 
 BOUNDED = [
@@ -226,7 +229,7 @@ def test_bounds_are_honoured_by_every_law(keys: dict[str, Any], seed: int) -> No
     """No sample and no mean lies outside [min, max], whatever the law; impossible bounds are refused, not ignored."""
     try:
         this = law(**keys)
-    except ValidationError as refused:
+    except InputError as refused:
         assert keys["bounds"] == "resample"
         assert "can never draw" in str(refused)  # noqa: PT017  (whether it is refused depends on the drawn law)
         return
@@ -258,13 +261,12 @@ TEN = {"distribution": "constant", "value": 10}
         ({"distribution": "empirical", "values": [3, 0]}, "greater than or equal to 1"),
         ({"distribution": "empirical", "values": [3, 4], "weights": [1]}, "1 weights for 2 values"),
         ({"distribution": "empirical", "values": [3, 4], "weights": [0, 0]}, "must be positive"),
-        ({"distribution": "empirical", "values": [3], "min": 9, "bounds": "resample"}, "can never draw"),
-        ({"distribution": "constant", "value": 3, "min": 9, "bounds": "resample"}, "can never draw"),
-        ({"distribution": "exponential", "mean": 10, "min": 900, "bounds": "resample"}, "can never draw"),
-        ({"distribution": "pareto", "scale": 10, "alpha": 2.0}, "no finite variance: give a max"),
+        (
+            {"distribution": "pareto", "scale": 10, "alpha": 2.0},
+            "variance is infinite for alpha up to 2: give a max",
+        ),
         ({"distribution": "gamma", "mean": 10, "cv": 0.0}, "greater than or equal to 0.001"),
         ({"distribution": "gamma", "mean": 10, "cv": math.inf}, "finite number"),
-        ({"distribution": "zipf", "exponent": 1.0, "ranks": 5, "min": 6, "bounds": "resample"}, "can never draw"),
         ({"distribution": "zipf", "exponent": 1.0, "ranks": 10**9}, "less than or equal to 10000000"),
         ({"distribution": "histogram", "edges": [1, 5, 5], "weights": [1, 1]}, "edges must ascend"),
         ({"distribution": "histogram", "edges": [1, 5], "weights": [1, 1]}, "2 edges for 2 weights"),
@@ -285,18 +287,36 @@ def test_impossible_laws_are_refused(keys: dict[str, Any], said: str) -> None:
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"distribution": "empirical", "values": [3], "min": 9},
+        {"distribution": "constant", "value": 3, "min": 9},
+        {"distribution": "uniform", "low": 3, "high": 8, "min": 9},
+        {"distribution": "exponential", "mean": 10, "min": 900},
+        {"distribution": "gamma", "mean": 10, "cv": 0.5, "min": 900},
+        {"distribution": "zipf", "exponent": 1.0, "ranks": 5, "min": 6},
+    ],
+    ids=str,
+)
+def test_bounds_without_lengths_inside_are_refused(keys: dict[str, Any]) -> None:
+    """If no length can be drawn inside bounds that are to be resampled, the error names the key."""
+    with pytest.raises(InputError, match=r"^bounds = 'resample': this distribution can never draw a length between"):
+        law(**keys, bounds="resample")
+
+
 def test_empirical_values_from_a_file(tmp_path: Path) -> None:
     """A file of values and weights gives the law that the same lists give; its errors name the line."""
     (tmp_path / "lengths.csv").write_text("tokens,weight\n100,1\n50,3\n")
-    filed = law(distribution="empirical", path="lengths.csv").resolved(tmp_path)
+    filed = law(tmp_path, distribution="empirical", path="lengths.csv")
     listed = law(distribution="empirical", values=[100, 50], weights=[1, 3])
     assert filed.mean() == listed.mean() == 62.5
     assert filed.variance() == listed.variance() == 468.75
     (tmp_path / "bad.csv").write_text("tokens\n100\n0\n")
     with pytest.raises(InputError, match=r"bad\.csv:3: tokens '0' is not between 1 and"):
-        law(distribution="empirical", path="bad.csv").resolved(tmp_path)
+        law(tmp_path, distribution="empirical", path="bad.csv")
     with pytest.raises(InputError, match=r"there is no file \S*none\.csv "):
-        law(distribution="empirical", path="none.csv").resolved(tmp_path)
+        law(tmp_path, distribution="empirical", path="none.csv")
 
 
 def test_heavy_tails_are_bounded_by_max_and_know_it() -> None:

@@ -13,15 +13,19 @@ from pydantic import TypeAdapter, ValidationError
 from scipy import integrate, stats
 
 from simqueue.errors import InputError
-from simqueue.workload import ArrivalProcess, ArrivalSettings, stream
+from simqueue.workload import WorkloadSettings
+from simqueue.workload.arrivals.base import ArrivalProcess
+from simqueue.workload.arrivals.settings import ArrivalProcessSettings, ArrivalSettings
+from simqueue.workload.build import build_arrivals
+from simqueue.workload.streams import stream
 
-ADAPTER: TypeAdapter[ArrivalProcess] = TypeAdapter(ArrivalSettings)
+ADAPTER: TypeAdapter[ArrivalProcessSettings] = TypeAdapter(ArrivalSettings)
 SEEDS = [1, 2, 3, 4, 5]
 
 
-def process(**keys: Any) -> ArrivalProcess:
+def process(base_dir: Path = Path(), **keys: Any) -> ArrivalProcess:
     """Return the process that the keys of a scenario describe, with its files read."""
-    return ADAPTER.validate_python(keys).resolved(Path())
+    return build_arrivals(ADAPTER.validate_python(keys), base_dir)
 
 
 def times(keys: dict[str, Any], seed: int = 1, replication: int = 0, **stop: Any) -> np.ndarray:
@@ -75,11 +79,11 @@ def test_weibull_shape_for_a_cv(cv: float, shape: float, scale: float) -> None:
 
 
 def test_cv_and_burstiness_are_two_names_for_one_thing() -> None:
-    """cv 2 and burstiness 0.25 are the same process, and each tells both numbers."""
+    """cv 2 and burstiness 0.25 are the same process, with the same gaps."""
     by_cv = process(process="gamma", rate_rps=5.0, cv=2.0)
     by_shape = process(process="gamma", rate_rps=5.0, burstiness=0.25)
     for one in (by_cv, by_shape):
-        assert (one.cv, one.burstiness, one.gap_scv, one.dispersion) == (2, 0.25, 4, 4)  # type: ignore[attr-defined] # gamma
+        assert (one.shape, one.gap_scv, one.dispersion) == (0.25, 4, 4)  # type: ignore[attr-defined] # gamma
     drawn = [one.times(stream(3, 0, "x"), num_requests=500) for one in (by_cv, by_shape)]
     assert (drawn[0] == drawn[1]).all()
 
@@ -217,9 +221,9 @@ def test_pieces_have_their_rates_and_end() -> None:
 def test_a_curve_is_never_continued_in_silence() -> None:
     """More requests, or a longer time, than the curve has are an error; repeat: true starts it over."""
     keys: dict[str, Any] = {"process": "piecewise", "pieces": PIECES}
-    with pytest.raises(InputError, match=r"5000 requests are asked for, the rate curve ends after 200 s with \d+"):
+    with pytest.raises(InputError, match=r"ends after 200 s with \d+ requests, but the workload needs 5000"):
         times(keys, num_requests=5000)
-    with pytest.raises(InputError, match=r"arrivals for 201 s are asked for, the rate curve ends after 200 s"):
+    with pytest.raises(InputError, match=r"ends after 200 s with .* needs arrivals for 201 s"):
         times(keys, until_s=201.0)
     assert len(times(keys, num_requests=10, until_s=201.0)) == 10
     again = times({**keys, "repeat": True}, num_requests=20_000)
@@ -244,13 +248,13 @@ def test_curve_in_a_file_of_ones_own(tmp_path: Path) -> None:
     """Any file with the three columns will do; faults are named with file and what there is."""
     (tmp_path / "c.csv").write_text("category,window_start_s,total_rate_rps\na,0,1\na,10,3\nb,0,5\n")
     keys = {"process": "curve", "path": "c.csv"}
-    assert ADAPTER.validate_python({**keys, "category": "a"}).resolved(tmp_path).mean_rate_rps == 2
+    assert process(tmp_path, **keys, category="a").mean_rate_rps == 2
     with pytest.raises(InputError, match=r"^category: c\.csv: unknown curve '.*'; known: a, b"):
-        ADAPTER.validate_python({**keys, "category": "A"}).resolved(tmp_path)
+        process(tmp_path, **keys, category="A")
     with pytest.raises(InputError, match="category 'b' needs two or more windows"):
-        ADAPTER.validate_python({**keys, "category": "b"}).resolved(tmp_path)
+        process(tmp_path, **keys, category="b")
     with pytest.raises(InputError, match="start_s 30 to end_s 20 is not inside the curve 'a'"):
-        ADAPTER.validate_python({**keys, "category": "a", "start_s": 30.0}).resolved(tmp_path)
+        process(tmp_path, **keys, category="a", start_s=30.0)
 
 
 def test_batches_are_compound_poisson() -> None:
@@ -323,9 +327,8 @@ ON_OFF = {"process": "on_off", "rate_rps": 1.0, "peak_to_mean": 2.0, "mean_burst
         ({**ON_OFF, "process": "mmpp", "calm_to_mean": 1.0}, "less than 1"),
         ({"process": "sinusoid", "rate_rps": 1.0, "amplitude": 1.5, "period_s": 1.0}, "less than or equal to 1"),
         ({"process": "piecewise", "pieces": []}, "at least 1 entry"),
-        ({"process": "piecewise", "pieces": [{"for_s": 1.0, "rate_rps": 0.0}]}, "nobody would ever arrive"),
+        ({"process": "piecewise", "pieces": [{"for_s": 1.0, "rate_rps": 0.0}]}, "no request would ever arrive"),
         ({"process": "piecewise", "pieces": [{"for_s": 1.0, "rate_rps": -1.0}]}, "greater than or equal to 0"),
-        ({"process": "curve", "category": "language/m-smal"}, "did you mean 'language/m-small'?"),
         ({"process": "ramp", "from_rps": 0.0, "to_rps": 1.0}, "greater than 0"),
         ({"process": "poisson", "rate_rps": 1.0, "normalise_to_rate": True}, "did you mean 'normalize_to_rate'"),
     ],
@@ -338,11 +341,39 @@ def test_impossible_processes_are_refused(keys: dict[str, Any], said: str) -> No
     assert said in str(caught.value)
 
 
-def test_ends_that_do_not_fit_are_refused() -> None:
+def test_unknown_packaged_curves_are_refused() -> None:
+    """A misspelt category of the packaged curves is an error that gives the nearest one."""
+    with pytest.raises(InputError, match=r"did you mean 'language/m-small'\?"):
+        process(process="curve", category="language/m-smal")
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "limits", "said"),
+    [
+        (
+            {"process": "ramp", "from_rps": 1.0, "to_rps": 2.0},
+            {"arrivals_for_s": 5.0},
+            "process ramp needs num_requests",
+        ),
+        (
+            {"process": "poisson", "rate_rps": 1.0, "normalize_to_rate": True},
+            {"arrivals_for_s": 5.0, "num_requests": 3},
+            "normalize_to_rate needs num_requests and cannot be combined with arrivals_for_s",
+        ),
+    ],
+)
+def test_ends_that_do_not_fit_are_refused(arrivals: dict[str, Any], limits: dict[str, Any], said: str) -> None:
     """A ramp needs a number, a normalized process a number and no time."""
-    with pytest.raises(InputError, match="process ramp needs num_requests"):
+    lengths = {"distribution": "constant", "value": 1}
+    with pytest.raises(ValidationError, match=said):
+        WorkloadSettings.model_validate(
+            {"arrivals": arrivals, **limits, "prompt_tokens": lengths, "output_tokens": lengths}
+        )
+
+
+def test_too_many_arrivals_are_refused() -> None:
+    """A process without a number is refused if it needs one; a typing error in the rate is an error, not a hang."""
+    with pytest.raises(InputError, match="arrivals need an end: num_requests"):
         times({"process": "ramp", "from_rps": 1.0, "to_rps": 2.0}, until_s=5.0)
-    with pytest.raises(InputError, match="normalize_to_rate needs num_requests and goes without arrivals_for_s"):
-        times({"process": "poisson", "rate_rps": 1.0, "normalize_to_rate": True}, until_s=5.0, num_requests=3)
     with pytest.raises(InputError, match=r"1e\+18 requests"):
         times({"process": "sinusoid", "rate_rps": 1e18, "amplitude": 0.0, "period_s": 1.0}, until_s=1.0)

@@ -13,8 +13,11 @@ import pytest
 from pydantic import ValidationError
 
 from simqueue.errors import InputError
-from simqueue.workload import Traffic, WorkloadSettings, generate, trace_names, trace_rows
-from simqueue.workload.traces import packaged_trace
+from simqueue.traffic import Traffic
+from simqueue.workload import WorkloadSettings
+from simqueue.workload.generate import generate
+from simqueue.workload.traces.catalog import packaged_trace, trace_names
+from simqueue.workload.traces.summaries import trace_rows
 
 AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens"
 CASE_25 = "\r\n".join(

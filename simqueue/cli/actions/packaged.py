@@ -56,7 +56,7 @@ def presets() -> None:
 
 def traces() -> None:
     """Print the traces in the package."""
-    _print("simqueue.workload.traces", "trace_rows")
+    _print("simqueue.workload.traces.summaries", "trace_rows")
 
 
 def scenarios() -> None:

@@ -1,37 +1,29 @@
-"""The contract of length laws: how long prompts and outputs are.
+"""The contract of length distributions, and their bounds.
 
-A law describes a random number X. Its bounds come first: ``bounds: clip`` moves what lies outside [min, max] to
-the nearer end, ``bounds: resample`` draws again until X lies inside. Then X is rounded down to whole tokens.
-`mean` and `variance` are those of the tokens, after both.
+A distribution describes a random number X. Its bounds come first: ``bounds: clip`` moves a value outside [min, max] to
+the nearer bound, ``bounds: resample`` draws again until X is inside. Then X is rounded down to whole tokens. `mean` and
+`variance` are those of the tokens, after both.
 
-Samples are made by inverting the distribution function: one uniform number a request, whatever the parameters,
-so that two laws at one seed are compared on the same luck.
+Samples are made by inverting the distribution function, with one uniform number per request for any parameters. So two
+distributions with one seed are compared with common random numbers.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn, Self
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
-from pydantic import Field, model_validator
-from pydantic.config import JsonDict
+import numpy as np
+from numpy.typing import NDArray
 
-from simqueue.settings import Settings, invalid
-from simqueue.workload.limits import MOST_TOKENS
+from simqueue.errors import InputError
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Tokens = NDArray[np.int64]
-    Floats = NDArray[np.float64]
-
-TOKENS_UNIT: JsonDict = {"unit": "tokens"}
+Tokens = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
-class LengthLaw(Settings):
-    """What one may ask of every law."""
+class LengthDistribution(ABC):
+    """A distribution of token counts."""
 
     @abstractmethod
     def of_uniforms(self, uniforms: Floats) -> Tokens:
@@ -46,39 +38,35 @@ class LengthLaw(Settings):
         """Return the variance of the length in tokens squared, after bounds and rounding down."""
 
     def sample(self, rng: np.random.Generator, n: int) -> Tokens:
-        """Return `n` lengths, one uniform number each."""
+        """Return `n` lengths, with one uniform number each."""
         return self.of_uniforms(rng.random(n))
 
-    def resolved(self, _base_dir: Path) -> LengthLaw:
-        """Return the law with what it keeps in files read in; most laws keep nothing there."""
-        return self
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of a distribution.
 
-class BoundedLaw(LengthLaw):
-    """A law with bounds."""
+    Attributes
+    ----------
+    low : int
+        Smallest length in tokens, at least 1.
+    high : int or None
+        Largest length in tokens; None: no limit.
+    resample : bool
+        Whether values outside are drawn again; otherwise they are moved to the nearer bound.
+    """
 
-    min: int = Field(default=1, ge=1, le=MOST_TOKENS, description="Smallest length.", json_schema_extra=TOKENS_UNIT)
-    max: int | None = Field(
-        default=None, ge=1, le=MOST_TOKENS, description="Largest length; null: none.", json_schema_extra=TOKENS_UNIT
-    )
-    bounds: Literal["clip", "resample"] = Field(
-        default="clip",
-        description="What happens outside [min, max]: clip to the nearer end, or resample until inside.",
-    )
+    low: int
+    high: int | None
+    resample: bool
 
-    @model_validator(mode="after")
-    def _min_not_above_max(self) -> Self:
-        if self.max is not None and self.min > self.max:
-            raise invalid(f"min {self.min} is greater than max {self.max}: no length would be allowed")
-        return self
+    def applied(self, lengths: Floats) -> Tokens:
+        """Return the lengths rounded down and clipped; with `resample` this only corrects rounding at a bound."""
+        highest = np.inf if self.high is None else self.high
+        return np.clip(np.floor(lengths), self.low, highest).astype(np.int64)
 
-    def _bounded(self, tokens: Floats) -> Tokens:
-        """Round down and bound; with ``resample`` this only catches a rounding error at an edge."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        highest = np.inf if self.max is None else self.max
-        return np.clip(np.floor(tokens), self.min, highest).astype(np.int64)
-
-    def _refuse_empty_bounds(self) -> NoReturn:
-        upper = "" if self.max is None else f" and max {self.max}"
-        raise invalid(f"bounds: resample can never draw a length between min {self.min}{upper} from this law")
+    def error(self) -> InputError:
+        """Return the error for a distribution that can never draw a length inside these bounds."""
+        upper = "" if self.high is None else f" and max {self.high}"
+        text = f"this distribution can never draw a length between min {self.low}{upper}"
+        return InputError(text, "bounds", value="resample")

@@ -1,62 +1,36 @@
-"""Two more laws with a formula for their tail (see `smooth`): gamma, and Pareto, whose tail is a power."""
+"""Two more length distributions with a formula for their tail (see `smooth`): gamma and Pareto."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, Self
+from dataclasses import dataclass
 
-from pydantic import Field, model_validator
+import numpy as np
+import scipy
 
-from simqueue.settings import invalid
-from simqueue.workload.lengths.base import TOKENS_UNIT
-from simqueue.workload.lengths.smooth import SmoothLaw
-from simqueue.workload.limits import MOST_TOKENS
-
-if TYPE_CHECKING:
-    from simqueue.workload.lengths.base import Floats
+from simqueue.workload.lengths.base import Floats
+from simqueue.workload.lengths.smooth import SmoothLength
 
 
-class GammaLength(SmoothLaw):
-    """Gamma, rounded down to whole tokens; cv 1 is exponential."""
+@dataclass(frozen=True, slots=True)
+class GammaLength(SmoothLength):
+    """Gamma with a mean of shape times scale tokens."""
 
-    distribution: Literal["gamma"] = Field(description="Gamma, rounded down to whole tokens.")
-    mean_tokens: float = Field(
-        gt=0,
-        le=MOST_TOKENS,
-        alias="mean",
-        description="Mean before bounds and rounding.",
-        json_schema_extra=TOKENS_UNIT,
-    )
-    cv: float = Field(ge=0.001, le=100, description="Coefficient of variation before bounds and rounding.")
-
-    @property
-    def _shape(self) -> float:
-        return 1 / self.cv**2
-
-    @property
-    def _scale(self) -> float:
-        return self.mean_tokens / self._shape
+    shape: float
+    scale: float
 
     def _at_least(self, x: Floats) -> Floats:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-        from scipy.special import gammaincc  # noqa: PLC0415  (settings stay light to import)
-
-        return np.asarray(gammaincc(self._shape, x / self._scale))
+        return np.asarray(scipy.special.gammaincc(self.shape, x / self.scale))
 
     def _quantile(self, p: Floats) -> Floats:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-        from scipy.special import gammaincinv  # noqa: PLC0415  (settings stay light to import)
-
-        return np.asarray(self._scale * gammaincinv(self._shape, p))
+        return np.asarray(self.scale * scipy.special.gammaincinv(self.shape, p))
 
     def _integrals(self, a: float, b: float) -> tuple[float, float]:
-        # By parts, with the partial moments of the gamma law: x^j f(x) is again a gamma density, of shape k + j.
-        from scipy.special import gammaincc  # noqa: PLC0415  (settings stay light to import)
-
-        k, scale = self._shape, self._scale
+        # By parts, with the partial moments of the gamma density f: x^j f(x) is a gamma density of shape k + j.
+        k, scale = self.shape, self.scale
 
         def above(x: float, j: int) -> float:
-            return float(gammaincc(k + j, x / scale)) if math.isfinite(x) else 0.0
+            return float(scipy.special.gammaincc(k + j, x / scale)) if math.isfinite(x) else 0.0
 
         found = []
         moment = 1.0
@@ -67,29 +41,17 @@ class GammaLength(SmoothLaw):
         return found[0], found[1]
 
 
-class ParetoLength(SmoothLaw):
-    """Pareto, rounded down: P(X > x) = (scale / x)^alpha from scale on."""
+@dataclass(frozen=True, slots=True)
+class ParetoLength(SmoothLength):
+    """Pareto: P(X > x) = (scale / x)^alpha for x above `scale` tokens."""
 
-    distribution: Literal["pareto"] = Field(description="Pareto: the tail falls like a power.")
-    scale: float = Field(
-        ge=1, le=MOST_TOKENS, description="Where the law begins, before bounds.", json_schema_extra=TOKENS_UNIT
-    )
-    alpha: float = Field(gt=0, le=1000, description="Power of the tail; without max it must be above 2.")
-
-    @model_validator(mode="after")
-    def _has_moments(self) -> Self:
-        if self.max is None and self.alpha <= 2:
-            raise invalid("a tail of at most 2 has no finite variance: give a max", "alpha", value=self.alpha)
-        return self
+    scale: float
+    alpha: float
 
     def _at_least(self, x: Floats) -> Floats:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
         return np.asarray((self.scale / np.maximum(x, self.scale)) ** self.alpha)
 
     def _quantile(self, p: Floats) -> Floats:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
         return np.asarray(self.scale * np.exp(-np.log1p(-p) / self.alpha))
 
     def _integrals(self, a: float, b: float) -> tuple[float, float]:

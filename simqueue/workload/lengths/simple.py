@@ -1,80 +1,74 @@
-"""Length laws on plain whole numbers: always the same, or equally likely in a range."""
+"""Length distributions on whole numbers: constant, and uniform on a range."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import Field, model_validator
+import numpy as np
 
-from simqueue.settings import invalid
-from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw
-from simqueue.workload.limits import MOST_TOKENS
-
-if TYPE_CHECKING:
-    from simqueue.workload.lengths.base import Floats, Tokens
+from simqueue.workload.lengths.base import Bounds, Floats, LengthDistribution, Tokens
 
 
-class ConstantLength(BoundedLaw):
-    """Every request has the same length."""
+@dataclass(frozen=True, slots=True)
+class ConstantLength(LengthDistribution):
+    """All lengths are `tokens`."""
 
-    distribution: Literal["constant"] = Field(description="Always the same length.")
-    value: int = Field(ge=1, le=MOST_TOKENS, description="That length.", json_schema_extra=TOKENS_UNIT)
+    tokens: int
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if self.bounds == "resample" and self._length() != self.value:
-            self._refuse_empty_bounds()
-        return self
+    @classmethod
+    def of(cls, value: int, bounds: Bounds) -> ConstantLength:
+        """Return a constant length within its bounds.
 
-    def _length(self) -> int:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        return int(self._bounded(np.array([self.value], dtype=np.float64))[0])
+        Raises
+        ------
+        InputError
+            If the value is outside bounds that are to be resampled.
+        """
+        tokens = int(bounds.applied(np.array([value], dtype=np.float64))[0])
+        if bounds.resample and tokens != value:
+            raise bounds.error()
+        return cls(tokens)
 
     def of_uniforms(self, uniforms: Floats) -> Tokens:
-        """Return equal lengths; see `LengthLaw.of_uniforms`."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        return np.full(len(uniforms), self._length(), dtype=np.int64)
+        """Return equal lengths; see `LengthDistribution.of_uniforms`."""
+        return np.full(len(uniforms), self.tokens, dtype=np.int64)
 
     def mean(self) -> float:
         """Return the length itself."""
-        return float(self._length())
+        return float(self.tokens)
 
     def variance(self) -> float:
         """Return 0."""
         return 0.0
 
 
-class UniformLength(BoundedLaw):
-    """Every whole number from low to high is equally likely."""
+@dataclass(frozen=True, slots=True)
+class UniformLength(LengthDistribution):
+    """Whole numbers from `low` to `high`, equally likely, clipped to `bounds` afterwards."""
 
-    distribution: Literal["uniform"] = Field(description="Whole numbers from low to high, equally likely.")
-    low: int = Field(ge=1, le=MOST_TOKENS, description="Smallest value, included.", json_schema_extra=TOKENS_UNIT)
-    high: int = Field(ge=1, le=MOST_TOKENS, description="Largest value, included.", json_schema_extra=TOKENS_UNIT)
+    low: int
+    high: int
+    bounds: Bounds
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        if self.low > self.high:
-            raise invalid(f"low {self.low} is greater than high {self.high}")
-        low, high = self._drawn()
+    @classmethod
+    def of(cls, low: int, high: int, bounds: Bounds) -> UniformLength:
+        """Return the distribution on the values that can be drawn.
+
+        Raises
+        ------
+        InputError
+            If no value is inside bounds that are to be resampled.
+        """
+        if bounds.resample:
+            low, high = max(low, bounds.low), min(high, high if bounds.high is None else bounds.high)
         if low > high:
-            self._refuse_empty_bounds()
-        return self
-
-    def _drawn(self) -> tuple[int, int]:
-        """Return the ends of what is drawn, before any clipping."""
-        if self.bounds == "clip":
-            return self.low, self.high
-        return max(self.low, self.min), min(self.high, self.high if self.max is None else self.max)
+            raise bounds.error()
+        return cls(low, high, bounds)
 
     def of_uniforms(self, uniforms: Floats) -> Tokens:
-        """Return one length for each uniform number; see `LengthLaw.of_uniforms`."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        low, high = self._drawn()
-        return self._bounded(low + np.floor(uniforms * (high - low + 1)))
+        """Return one length for each uniform number; see `LengthDistribution.of_uniforms`."""
+        return self.bounds.applied(self.low + np.floor(uniforms * (self.high - self.low + 1)))
 
     def mean(self) -> float:
         """Return the exact mean."""
@@ -85,16 +79,17 @@ class UniformLength(BoundedLaw):
         return float(self._moment(2) - self._moment(1) ** 2)
 
     def _moment(self, power: int) -> Fraction:
-        """Return E[N^power] for power 1 or 2: the mass at either bound, and the whole numbers between."""
-        low, high = self._drawn()
-        inner_low = max(low, self.min)
-        inner_high = min(high, high if self.max is None else self.max)
-        at_min = min(max(0, self.min - low), high - low + 1)
-        at_max = 0 if self.max is None else min(max(0, high - self.max), high - low + 1)
-        total = at_min * self.min**power + (0 if self.max is None else at_max * self.max**power)
+        """Return E[N^power] for power 1 or 2: the values clipped to either bound, and the whole numbers between."""
+        low, high, least = self.low, self.high, self.bounds.low
+        most = high if self.bounds.high is None else self.bounds.high
+        count = high - low + 1
+        at_least = min(max(0, least - low), count)
+        at_most = min(max(0, high - most), count)
+        total = at_least * least**power + at_most * most**power
+        inner_low, inner_high = max(low, least), min(high, most)
         if inner_low <= inner_high:
             total += _power_sum(inner_high, power) - _power_sum(inner_low - 1, power)
-        return Fraction(total, high - low + 1)
+        return Fraction(total, count)
 
 
 def _power_sum(n: int, power: int) -> int:

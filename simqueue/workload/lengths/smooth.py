@@ -1,48 +1,42 @@
-"""Length laws with a formula for their tail: lognormal, exponential, geometric (gamma and Pareto have a module).
+"""Length distributions with a formula for their tail: lognormal, exponential, geometric (`heavy` has two more).
 
 With S(k) = P(N >= k) for the tokens N in [min, max] (max may be infinite),
 
     E[N]  = min   + sum S(k)            over k = min+1 .. max
     E[N²] = min² + sum (2k - 1) S(k)    over the same k.
 
-The first 2^20 terms are summed one by one. What is left, where there is any, is the integral of the same smooth
-functions between half integers (midpoint rule); its error is below 1e-11 of the result, and 0 in practice,
-because few laws reach beyond a million tokens.
+The first 2^20 terms are summed one by one. The rest is the integral of the same smooth functions between half integers
+(midpoint rule). Its error is below 1e-11 of the result. In practice it is 0, because few distributions reach beyond a
+million tokens.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Literal, Self
+from dataclasses import dataclass
 
-from pydantic import Field, model_validator
+import numpy as np
+import scipy
 
-from simqueue.settings import invalid
-from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw
-from simqueue.workload.limits import MOST_TOKENS
-
-if TYPE_CHECKING:
-    from simqueue.workload.lengths.base import Floats, Tokens
+from simqueue.workload.lengths.base import Bounds, Floats, LengthDistribution, Tokens
 
 _SUMMED_TERMS = 2**20
 
 _RAREST_BOUNDS = 1e-6
-"""Bounds that hold less of the law than this are a mistake: drawing again would take a million tries."""
-
-_LARGEST_SAMPLE = 1e15
-"""Whole numbers up to here are exact as floats."""
+"""Bounds with a smaller probability are refused: drawing again would take a million attempts."""
 
 
-_LARGEST_UNIFORM = 1 - 2.0**-53
-"""The largest uniform number below 1."""
+@dataclass(frozen=True, slots=True)
+class SmoothLength(LengthDistribution):
+    """A distribution given by its tail, its quantile function, and two integrals of the tail."""
 
-_LARGEST_SCORE = 8.209536151601387
-"""Its normal score: the standard normal distribution function reaches it there."""
+    bounds: Bounds
 
-
-class SmoothLaw(BoundedLaw):
-    """A law given by its tail, the inverse of its distribution function, and two integrals of the tail."""
+    def __post_init__(self) -> None:
+        at_least_min, above_max = self._edges()
+        if at_least_min - above_max < _RAREST_BOUNDS:
+            raise self.bounds.error()
 
     @abstractmethod
     def _at_least(self, x: Floats) -> Floats:
@@ -60,123 +54,66 @@ class SmoothLaw(BoundedLaw):
     def _integrals(self, a: float, b: float) -> tuple[float, float]:
         """Return the integrals over [a, b] of P(X >= t) and of 2 t P(X >= t); b may be infinite."""
 
-    @model_validator(mode="after")
-    def _usable(self) -> Self:
-        at_least_min, above_max = self._edges()
-        if at_least_min - above_max < _RAREST_BOUNDS:
-            self._refuse_empty_bounds()
-        if self.max is None and not self._longest() < _LARGEST_SAMPLE:
-            raise invalid(f"without max this law reaches lengths above {_LARGEST_SAMPLE:g} tokens: give a max")
-        return self
-
-    def _longest(self) -> float:
-        """Return the longest that can be drawn where there is no max, before rounding down."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        return float(self._quantile(np.array([_LARGEST_UNIFORM]))[0])
-
     def _edges(self) -> tuple[float, float]:
-        """Return P(X >= min) and P(X > max) of what is drawn: 1 and 0 when clipping comes later."""
-        if self.bounds == "clip":
+        """Return P(X >= min) and P(X > max) of the values that are drawn: 1 and 0 if they are clipped afterwards."""
+        if not self.bounds.resample:
             return 1.0, 0.0
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        at_least_min = float(self._at_least(np.array([self.min], dtype=np.float64))[0])
-        if self.max is None:
+        at_least_min = float(self._at_least(np.array([self.bounds.low], dtype=np.float64))[0])
+        if self.bounds.high is None:
             return at_least_min, 0.0
-        return at_least_min, float(self._above(np.array([self.max], dtype=np.float64))[0])
+        return at_least_min, float(self._above(np.array([self.bounds.high], dtype=np.float64))[0])
 
     def of_uniforms(self, uniforms: Floats) -> Tokens:
-        """Return one length for each uniform number; see `LengthLaw.of_uniforms`."""
+        """Return one length for each uniform number; see `LengthDistribution.of_uniforms`."""
         at_least_min, above_max = self._edges()
         p = (1 - at_least_min) + uniforms * (at_least_min - above_max)
-        return self._bounded(self._quantile(p))
+        return self.bounds.applied(self._quantile(p))
 
     def mean(self) -> float:
         """Return the mean after bounds and rounding down (see the module's text)."""
-        return self.min + self._tail_sums()[0]
+        return self.bounds.low + self._tail_sums()[0]
 
     def variance(self) -> float:
         """Return the variance after bounds and rounding down (see the module's text)."""
         first, second = self._tail_sums()
         # Moments about min: E[(N - min)²] = sum (2 (k - min) - 1) S(k), which loses fewer digits.
-        return max(0.0, second - 2 * self.min * first - first**2)
+        return max(0.0, second - 2 * self.bounds.low * first - first**2)
 
     def _tail_sums(self) -> tuple[float, float]:
         """Return the sums of S(k) and of (2k - 1) S(k) over k = min+1 .. max."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        end = math.inf if self.max is None else self.max
-        last = int(min(end, self.min + _SUMMED_TERMS))
-        k = np.arange(self.min + 1, last + 1, dtype=np.float64)
+        low, high = self.bounds.low, self.bounds.high
+        end = math.inf if high is None else high
+        last = int(min(end, low + _SUMMED_TERMS))
+        k = np.arange(low + 1, last + 1, dtype=np.float64)
         tail = self._at_least(k)
         first, second = float(tail.sum()), float(((2 * k - 1) * tail).sum())
         if end > last:
             flat, rising = self._integrals(last + 0.5, end + 0.5)
             first, second = first + flat, second + rising - flat
         at_least_min, above_max = self._edges()
-        if above_max > 0 and self.max is not None:  # S(k) = (P(X >= k) - P(X > max)) / P(inside)
-            first -= above_max * (self.max - self.min)
-            second -= above_max * (self.max**2 - self.min**2)
+        if above_max > 0 and high is not None:  # S(k) = (P(X >= k) - P(X > max)) / P(inside)
+            first -= above_max * (high - low)
+            second -= above_max * (high**2 - low**2)
         inside = at_least_min - above_max
         return first / inside, second / inside
 
 
-class LognormalLength(SmoothLaw):
-    """The logarithm is normal: many short, few very long."""
+@dataclass(frozen=True, slots=True)
+class LognormalLength(SmoothLength):
+    """The logarithm is normal with mean `mu` and standard deviation `sigma`."""
 
-    distribution: Literal["lognormal"] = Field(description="Lognormal: many short, few very long.")
-    median: float | None = Field(
-        default=None,
-        gt=0,
-        le=MOST_TOKENS,
-        description="Median before bounds; or give mean.",
-        json_schema_extra=TOKENS_UNIT,
-    )
-    mean_tokens: float | None = Field(
-        default=None,
-        gt=0,
-        le=MOST_TOKENS,
-        alias="mean",
-        description="Mean before bounds; or give median.",
-        json_schema_extra=TOKENS_UNIT,
-    )
-    sigma: float | None = Field(
-        default=None, gt=0, le=10, description="Standard deviation of the logarithm; or give cv."
-    )
-    cv: float | None = Field(
-        default=None, gt=0, le=1e6, description="Coefficient of variation before bounds; or give sigma."
-    )
-
-    def _parameters(self) -> tuple[float, float]:
-        """Return mean and standard deviation of the logarithm."""
-        from_cv = None if self.cv is None else math.sqrt(math.log1p(self.cv**2))
-        sigma = _one_of("sigma", self.sigma, "cv", from_cv)
-        from_median = None if self.median is None else math.log(self.median)
-        from_mean = None if self.mean_tokens is None else math.log(self.mean_tokens) - sigma**2 / 2
-        return _one_of("median", from_median, "mean", from_mean), sigma
+    mu: float
+    sigma: float
 
     def _at_least(self, x: Floats) -> Floats:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-        from scipy.special import ndtr  # noqa: PLC0415  (settings stay light to import)
-
-        mu, sigma = self._parameters()
-        return np.asarray(ndtr((mu - np.log(x)) / sigma))
+        return np.asarray(scipy.special.ndtr((self.mu - np.log(x)) / self.sigma))
 
     def _quantile(self, p: Floats) -> Floats:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-        from scipy.special import ndtri  # noqa: PLC0415  (settings stay light to import)
-
-        mu, sigma = self._parameters()
-        return np.exp(mu + sigma * np.asarray(ndtri(p)))
-
-    def _longest(self) -> float:
-        mu, sigma = self._parameters()
-        return math.exp(mu + sigma * _LARGEST_SCORE)
+        return np.exp(self.mu + self.sigma * np.asarray(scipy.special.ndtri(p)))
 
     def _integrals(self, a: float, b: float) -> tuple[float, float]:
         # By parts: the boundary terms, and the partial moments E[X^j; a < X < b] of the lognormal.
-        mu, sigma = self._parameters()
+        mu, sigma = self.mu, self.sigma
         low, high = (math.log(a) - mu) / sigma, (math.log(b) - mu) / sigma
         partial = [
             math.exp(j * mu + (j * sigma) ** 2 / 2) * _normal_between(low - j * sigma, high - j * sigma) for j in (1, 2)
@@ -186,78 +123,50 @@ class LognormalLength(SmoothLaw):
         return partial[0] + edge[0], partial[1] + edge[1]
 
 
-def _one_of(name: str, value: float | None, other_name: str, other: float | None) -> float:
-    """Return whichever of two values is given; exactly one must be."""
-    if value is not None and other is None:
-        return value
-    if other is not None and value is None:
-        return other
-    raise invalid(f"lognormal needs exactly one of {name}, {other_name}")
-
-
 def _normal_between(low: float, high: float) -> float:
-    """Return P(low < Z < high) for a standard normal Z, from whichever tail loses no digits."""
-    from scipy.special import ndtr  # noqa: PLC0415  (settings stay light to import)
-
+    """Return P(low < Z < high) for a standard normal Z, from the tail that loses no digits."""
+    ndtr = scipy.special.ndtr
     return float(ndtr(-low) - ndtr(-high)) if low > 0 else float(ndtr(high) - ndtr(low))
 
 
-class ExponentialLength(SmoothLaw):
-    """Exponential, rounded down to whole tokens."""
+@dataclass(frozen=True, slots=True)
+class ExponentialLength(SmoothLength):
+    """Exponential with mean `mean_tokens`."""
 
-    distribution: Literal["exponential"] = Field(description="Exponential, rounded down to whole tokens.")
-    mean_tokens: float = Field(
-        gt=0,
-        le=MOST_TOKENS,
-        alias="mean",
-        description="Mean before bounds and rounding.",
-        json_schema_extra=TOKENS_UNIT,
-    )
+    mean_tokens: float
 
     def _at_least(self, x: Floats) -> Floats:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
         return np.exp(-x / self.mean_tokens)
 
     def _quantile(self, p: Floats) -> Floats:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
         return -self.mean_tokens * np.log1p(-p)
 
     def _integrals(self, a: float, b: float) -> tuple[float, float]:
         return _exponential_integrals(self.mean_tokens, a, b)
 
 
-class GeometricLength(SmoothLaw):
-    """Geometric on 1, 2, 3, ...: after each token the request ends with the same probability, 1 / mean."""
+@dataclass(frozen=True, slots=True)
+class GeometricLength(SmoothLength):
+    """Geometric on 1, 2, 3, ... with mean `mean_tokens`: each token is the last with probability 1 / mean."""
 
-    distribution: Literal["geometric"] = Field(description="Geometric on 1, 2, 3, ... tokens.")
-    mean_tokens: float = Field(
-        ge=1, le=MOST_TOKENS, alias="mean", description="Mean before bounds.", json_schema_extra=TOKENS_UNIT
-    )
+    mean_tokens: float
 
-    def _log_going_on(self) -> float:
-        """Return log(1 - 1/mean); for mean 1 a number whose exponential is 0, as the limit has it."""
+    def _log_continue(self) -> float:
+        """Return log(1 - 1/mean). For mean 1 it returns a number whose exponential is 0, which is the limit."""
         return math.log1p(-1 / self.mean_tokens) if self.mean_tokens > 1 else -1e4
 
     def _at_least(self, x: Floats) -> Floats:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        return np.exp((x - 1) * self._log_going_on())
+        return np.exp((x - 1) * self._log_continue())
 
     def _above(self, x: Floats) -> Floats:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        return np.exp(x * self._log_going_on())
+        return np.exp(x * self._log_continue())
 
     def _quantile(self, p: Floats) -> Floats:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        return 1 + np.floor(np.log1p(-p) / self._log_going_on())
+        return 1 + np.floor(np.log1p(-p) / self._log_continue())
 
     def _integrals(self, a: float, b: float) -> tuple[float, float]:
         # With u = t - 1 the tail is exp(-u/scale), and 2 t = 2 u + 2.
-        flat, rising = _exponential_integrals(-1 / self._log_going_on(), a - 1, b - 1)
+        flat, rising = _exponential_integrals(-1 / self._log_continue(), a - 1, b - 1)
         return flat, rising + 2 * flat
 
 

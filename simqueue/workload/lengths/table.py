@@ -1,124 +1,113 @@
-"""Length laws that can be written as a table of values and weights: Zipf, histograms (and observed values)."""
+"""Length distributions on a table of values and weights: Zipf, histograms, observed values."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from pydantic import Field, model_validator
+import numpy as np
 
-from simqueue.settings import invalid
-from simqueue.workload.lengths.base import TOKENS_UNIT, BoundedLaw
+from simqueue.errors import InputError, naming
+from simqueue.workload.lengths.base import Bounds, Floats, LengthDistribution, Tokens
 from simqueue.workload.limits import MOST_TOKENS
+from simqueue.workload.traces.table import read_table
 
-if TYPE_CHECKING:
-    from simqueue.workload.lengths.base import Floats, Tokens
-
-LARGEST_TABLE = 10_000_000
-"""Most values that a table may have."""
+Table = tuple[Floats, Floats]
+"""Values in tokens, in ascending order, and their weights."""
 
 
-class TableLaw(BoundedLaw):
-    """A law on finitely many values."""
+@dataclass(frozen=True, slots=True, eq=False)
+class TableLength(LengthDistribution):
+    """A distribution on finitely many values.
 
-    @abstractmethod
-    def _table(self) -> tuple[Floats, Floats]:
-        """Return the values before bounds, ascending, and their weights."""
+    Attributes
+    ----------
+    values, weights : float64 arrays, shape (n,)
+        The values that can be drawn before clipping, in ascending order, and their weights, each above 0.
+    bounds : Bounds
+    """
 
-    def _support(self) -> tuple[Floats, Floats]:
-        """Return the values that can be drawn, ascending, and their weights."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+    values: Floats
+    weights: Floats
+    bounds: Bounds
 
-        values, weights = self._table()
+    @classmethod
+    def of(cls, table: Table, bounds: Bounds) -> TableLength:
+        """Return the distribution on those values of a table that can be drawn.
+
+        Raises
+        ------
+        InputError
+            If no value is inside bounds that are to be resampled.
+        """
+        values, weights = table
         kept = weights > 0
-        if self.bounds == "resample":
-            kept &= (values >= self.min) & (values <= (np.inf if self.max is None else self.max))
-        return values[kept], weights[kept]
+        if bounds.resample:
+            kept &= (values >= bounds.low) & (values <= (np.inf if bounds.high is None else bounds.high))
+        if not kept.any():
+            raise bounds.error()
+        return cls(values[kept], weights[kept], bounds)
 
-    def _check_support(self) -> None:
-        if len(self._support()[0]) == 0:
-            self._refuse_empty_bounds()
+    @property
+    def tokens(self) -> Tokens:
+        """The lengths after bounds, in ascending order; clipped ones repeat."""
+        return self.bounds.applied(self.values)
 
     def of_uniforms(self, uniforms: Floats) -> Tokens:
-        """Return one length for each uniform number; see `LengthLaw.of_uniforms`."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        values, weights = self._support()
-        cumulative = np.cumsum(weights)
+        """Return one length for each uniform number; see `LengthDistribution.of_uniforms`."""
+        cumulative = np.cumsum(self.weights)
         chosen = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
-        return self._bounded(values[np.minimum(chosen, len(values) - 1)])
+        return self.bounds.applied(self.values[np.minimum(chosen, len(self.values) - 1)])
 
     def mean(self) -> float:
         """Return the weighted mean after bounds."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        values, weights = self._support()
-        return float(np.average(self._bounded(values), weights=weights))
+        return float(np.average(self.tokens, weights=self.weights))
 
     def variance(self) -> float:
-        """Return the weighted variance (that of the law, not an estimate) after bounds."""
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        values, weights = self._support()
-        return float(np.average((self._bounded(values) - self.mean()) ** 2, weights=weights))
+        """Return the weighted variance (of the distribution, not an estimate from a sample) after bounds."""
+        return float(np.average((self.tokens - self.mean()) ** 2, weights=self.weights))
 
 
-class ZipfLength(TableLaw):
-    """k tokens come with a probability proportional to k to the power of -exponent, for k from 1 to ranks."""
-
-    distribution: Literal["zipf"] = Field(description="Zipf on 1 to ranks tokens: weights 1 / k^exponent.")
-    exponent: float = Field(gt=0, le=20, description="How fast long ones become rare.")
-    ranks: int = Field(
-        ge=1, le=LARGEST_TABLE, description="The longest length before bounds.", json_schema_extra=TOKENS_UNIT
-    )
-
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        self._check_support()
-        return self
-
-    def _table(self) -> tuple[Floats, Floats]:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        values = np.arange(1, self.ranks + 1, dtype=np.float64)
-        return values, values**-self.exponent
+def zipf_table(exponent: float, ranks: int) -> Table:
+    """Return lengths from 1 to `ranks` with weights 1 / k^exponent."""
+    values = np.arange(1, ranks + 1, dtype=np.float64)
+    return values, values**-exponent
 
 
-_Edge = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
-_Weight = Annotated[float, Field(ge=0)]
+def histogram_table(edges: Sequence[int], weights: Sequence[float]) -> Table:
+    """Return all lengths inside the bins; the weight of a bin is divided equally among its lengths."""
+    widths = np.diff(edges)
+    values = np.arange(edges[0], edges[-1], dtype=np.float64)
+    return values, np.repeat(np.array(weights) / widths, widths)
 
 
-class HistogramLength(TableLaw):
-    """Bins with weights; inside a bin, from its edge to the token before the next edge, all are equally likely."""
+def empirical_table(values: Sequence[int] | Tokens, weights: Sequence[float] | Floats | None) -> Table:
+    """Return given lengths in ascending order, with their weights; without weights all are 1."""
+    lengths = np.array(values, dtype=np.float64)
+    shares = np.ones(len(lengths)) if weights is None else np.array(weights)
+    order = np.argsort(lengths, kind="stable")
+    return lengths[order], shares[order]
 
-    distribution: Literal["histogram"] = Field(description="Bins with weights; equally likely inside a bin.")
-    edges: Annotated[tuple[_Edge, ...], Field(min_length=2)] = Field(
-        strict=False,
-        description="Where the bins begin, ascending, and one past the last bin's end: one more than weights.",
-        json_schema_extra=TOKENS_UNIT,
-    )
-    weights: Annotated[tuple[_Weight, ...], Field(min_length=1)] = Field(
-        strict=False, description="How often each bin comes, relative to the others."
-    )
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
+def read_lengths(path: Path, label: str) -> Table:
+    """Return the lengths of a CSV file with a column ``tokens`` and an optional column ``weight``.
 
-        if len(self.edges) != len(self.weights) + 1:
-            raise invalid(f"there are {len(self.edges)} edges for {len(self.weights)} weights; it must be one more")
-        if not (np.diff(self.edges) > 0).all():
-            raise invalid("edges must ascend, each greater than the one before")
-        if self.edges[-1] - self.edges[0] > LARGEST_TABLE:
-            raise invalid(f"the histogram is {self.edges[-1] - self.edges[0]} tokens wide, at most {LARGEST_TABLE}")
-        if not 0 < sum(self.weights) < float("inf"):
-            raise invalid(f"weights add up to {sum(self.weights):g}; the sum must be positive and finite")
-        self._check_support()
-        return self
+    Parameters
+    ----------
+    path : Path
+    label : str
+        Name of the file in messages.
 
-    def _table(self) -> tuple[Floats, Floats]:
-        import numpy as np  # noqa: PLC0415  (settings stay light to import)
-
-        widths = np.diff(self.edges)
-        values = np.arange(self.edges[0], self.edges[-1], dtype=np.float64)
-        return values, np.repeat(np.array(self.weights) / widths, widths)
+    Raises
+    ------
+    InputError
+        If the file cannot be read, has no column ``tokens``, or has a value that is not allowed.
+    """
+    with naming("path"):
+        table = read_table(path, label)
+    values = table.integers("tokens", least=1, most=MOST_TOKENS)
+    weights = table.floats("weight", least=0) if "weight" in table.columns else np.ones(len(values))
+    if not 0 < float(weights.sum()) < np.inf:
+        raise InputError(f"{label}: column 'weight' adds up to {weights.sum():g}; it must be positive")
+    return empirical_table(values, weights)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ruamel.yaml import YAML
+
 from simqueue.errors import InputError
 from simqueue.names import unknown
-from simqueue.workload.traces.base import ReadOptions
 
 _FOLDER = Path(__file__).parent / "data"
 
@@ -29,36 +30,8 @@ class PackagedTrace:
     block_tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TraceSummary:
-    """What a list of traces shows about one of them.
-
-    Attributes
-    ----------
-    name : str
-        As in ``trace: {name: ...}``.
-    rows : int
-        Requests in the file.
-    span_s : float
-        Seconds from the first arrival to the last.
-    mean_rate_rps : float or None
-        Gaps per second of span; None for fewer than two different times.
-    licence, source : str
-        Whose it is and where it is from.
-    """
-
-    name: str
-    rows: int
-    span_s: float
-    mean_rate_rps: float | None
-    licence: str
-    source: str
-
-
 @cache
 def _catalog() -> Mapping[str, PackagedTrace]:
-    from ruamel.yaml import YAML  # noqa: PLC0415  (settings stay light to import)
-
     entries = YAML(typ="safe").load(_FOLDER / "catalog.yaml")
     return {
         name: PackagedTrace(
@@ -90,17 +63,3 @@ def packaged_trace(name: str) -> PackagedTrace:
     if name not in _catalog():
         raise InputError(unknown("trace", name, trace_names()))
     return _catalog()[name]
-
-
-def trace_rows() -> list[TraceSummary]:
-    """Return one summary for each packaged trace, read from the files themselves."""
-    return [_summary(packaged_trace(name)) for name in trace_names()]
-
-
-def _summary(trace: PackagedTrace) -> TraceSummary:
-    from simqueue.workload.traces.readers import READERS  # noqa: PLC0415  (settings stay light to import)
-
-    (rows,) = READERS[trace.format].chunks(trace.path, trace.name, ReadOptions(), None)
-    span_s = float((rows.time.max() - rows.time.min()) / rows.ticks_per_s)
-    rate = (len(rows) - 1) / span_s if span_s > 0 else None
-    return TraceSummary(trace.name, len(rows), span_s, rate, trace.licence, trace.source)
