@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from simqueue.errors import RunError
 from simqueue.kvcache import ContiguousKVCache, KVCache, KVCacheSettings, PagedKVCache
-from simqueue.request import Request
+from simqueue.kvcache.base import NO_HIT
+from simqueue.request import Job, Request
 
 sizes = st.integers(1, 40)
 counts = st.integers(1, 500)
@@ -109,3 +110,41 @@ def test_impossible_pools_are_refused(key: str, value: object) -> None:
     """Numbers of blocks and tokens are whole and positive, shares are shares."""
     with pytest.raises(ValidationError, match=key):
         KVCacheSettings.model_validate({key: value})
+
+
+def test_prefix_caching_needs_pages() -> None:
+    """Reserved memory is not shared: prefix caching goes with the paged layout alone, where both are spelt out."""
+    for layout, caching in (("paged", True), ("paged", None), ("contiguous", False), ("contiguous", None)):
+        assert KVCacheSettings.model_validate({"layout": layout, "prefix_caching": caching}).layout == layout
+    with pytest.raises(ValidationError, match="prefix_caching"):
+        KVCacheSettings.model_validate({"layout": "contiguous", "prefix_caching": True})
+
+
+def test_smallest_pool_has_one_block() -> None:
+    """One block, or as many as the GPU has room for, is a pool."""
+    assert KVCacheSettings.model_validate({"blocks": 1}).blocks == 1
+    assert KVCacheSettings.model_validate({"blocks": "auto"}).blocks == "auto"
+
+
+@pytest.mark.parametrize(("others_run", "admitted"), [(False, [3, 4]), (True, [3])])
+def test_watermark_counts_while_others_run(others_run: bool, admitted: list[int]) -> None:
+    """Of four free blocks one stays free at an admission, unless the request would run alone."""
+    kv = PagedKVCache(4, 16, watermark_blocks=1)
+    newcomer = Job(request(80), 0)
+    fitting = [blocks for blocks in (3, 4, 5) if kv.can_admit(newcomer, NO_HIT, 16 * blocks, others_run=others_run)]
+    assert fitting == admitted
+    assert kv.free == 4  # a question takes nothing
+
+
+def test_check_finds_a_block_that_nobody_holds() -> None:
+    """`check` compares free and held blocks with the pool."""
+    kv = PagedKVCache(10, 16)
+    one = Job(request(40), 0)
+    kv.admit(one, NO_HIT, 40)
+    kv.check([(one, 40)])
+    kv.take(1)
+    with pytest.raises(RunError, match=r"6 free \+ 3 held blocks differ from the pool's 10"):
+        kv.check([(one, 40)])
+    kv.give_back(1)
+    kv.release(one, 40)
+    assert kv.free == 10

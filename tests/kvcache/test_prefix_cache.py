@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -236,6 +237,136 @@ def test_what_is_reused_first_is_a_rule_of_the_version(unhashed_first: bool, kep
     cache.release(part, 2)
     cache.take(1)
     assert cache.lookup(full).blocks == kept
+
+
+def test_long_copies_are_found_whole() -> None:
+    """Of two copies of several blocks the older is found to its end, and a third request may use it."""
+    cache, clock = PrefixKVCache(12, 4), [1]
+    cache.follow(lambda: clock[0])
+    one, two, three = (request(index, ((1, 0, 13),)) for index in range(3))
+    for clock[0], job in enumerate((one, two), 1):
+        job.place = job.index
+        cache.admit(job, NO_HIT, 13)
+    hit = cache.lookup(three)
+    assert (hit.blocks, hit.tokens, hit.idle_blocks) == (3, 12, 0)
+    cache.admit(three, hit, 13)
+    assert cache.used == 4 + 4 + 1
+    cache.check([(one, 13), (two, 13), (three, 13)])
+    cache.release(one, 13)  # three still uses what one made
+    cache.check([(two, 13), (three, 13)])
+    assert cache.used == 4 + 4
+    assert cache.lookup(request(3, ((1, 0, 13),))).idle_blocks == 0
+
+
+def test_a_block_that_ends_with_an_answer_is_older_than_the_next_steps() -> None:
+    """What lags behind is registered when the last token is delivered: after that step, before the next one.
+
+    With a lag of one step, block 1 of the request that ends in step 4 is registered then; the copy is computed in
+    step 5, by a request that was admitted first. The older one is found, and nobody uses it.
+    """
+    cache, clock = PrefixKVCache(20, 4, lag=1), [1]
+    cache.follow(lambda: clock[0])
+    early, ends = request(0, ((1, 0, 5), (5, 0, 3))), request(1, ((1, 0, 5),), 5)
+    early.place, ends.place = 0, 1
+    cache.admit(early, NO_HIT, 3)
+    cache.admit(ends, NO_HIT, 5)
+    ends.known_tokens = 6
+    ends.base = ends.known_tokens - clock[0]
+    cache.begin_decoding(ends)
+    for clock[0] in (2, 3, 4):
+        cache.take(cache.growth(ends.request, clock[0] + 3, clock[0] + 4))
+    cache.end_decoding(ends, 8)
+    cache.complete(ends, 8)
+    cache.release(ends, 8)
+    clock[0] = 5
+    cache.extend(early, cache.growth(early.request, 3, 8), 8)
+    hit = cache.lookup(request(2, ((1, 0, 5), (5, 0, 3), (9, 0, 4))))
+    assert (hit.blocks, hit.idle_blocks) == (2, 2)
+
+
+@pytest.mark.parametrize(("lag", "idle_blocks"), [(0, 0), (1, 1)])
+def test_age_of_a_generated_block_is_the_step_that_registers_it(lag: int, idle_blocks: int) -> None:
+    """Block 1 is fed in step 4 and registered then, or one step later; a prompt of step 4 makes a copy and leaves.
+
+    Registered in one step, the block of the request that was admitted first counts as older.
+    """
+    cache, clock = PrefixKVCache(20, 4, lag=lag), [1]
+    cache.follow(lambda: clock[0])
+    decodes, copy = request(0, ((1, 0, 5),), 5), request(1, ((1, 0, 5), (5, 0, 4)))
+    decodes.place, copy.place = 0, 1
+    cache.admit(decodes, NO_HIT, 5)
+    decodes.known_tokens = 6
+    decodes.base = decodes.known_tokens - clock[0]
+    cache.begin_decoding(decodes)
+    for clock[0] in (2, 3, 4):
+        cache.take(cache.growth(decodes.request, clock[0] + 3, clock[0] + 4))
+    cache.admit(copy, NO_HIT, 9)
+    cache.release(copy, 9)
+    clock[0] = 6
+    hit = cache.lookup(request(2, ((1, 0, 5), (5, 0, 3), (9, 0, 4))))
+    assert (hit.blocks, hit.idle_blocks) == (2, idle_blocks)
+
+
+def test_a_hit_may_grow_beside_blocks_that_do_not() -> None:
+    """One request has given an answer in part, another is giving the same: who asks for more may find it later."""
+    cache, clock = PrefixKVCache(30, 4), [1]
+    cache.follow(lambda: clock[0])
+    gone, decodes = request(0, ((1, 0, 8), (5, 0, 5))), request(1, ((1, 0, 8),), 5)
+    cache.admit(gone, NO_HIT, 13)
+    cache.release(gone, 13)
+    later = request(2, ((1, 0, 8), (5, 0, 20)))
+    assert not cache.lookup(later).may_grow
+    cache.admit(decodes, cache.lookup(decodes), 8)
+    decodes.known_tokens = 9
+    decodes.base = decodes.known_tokens - clock[0]
+    cache.begin_decoding(decodes)
+    hit = cache.lookup(later)
+    assert (hit.blocks, hit.may_grow) == (3, True)
+
+
+def shared_pool() -> tuple[PrefixKVCache, list[tuple[Job, int]], Any]:
+    """Return a pool in which two requests share two blocks, one decodes, and a third has left two blocks behind."""
+    cache = PrefixKVCache(20, 4)
+    cache.follow(lambda: 1)
+    one, two, gone = request(0, ((1, 0, 9),), 5), request(1, ((1, 0, 9),), 6), request(2, ((7, 0, 9),))
+    cache.admit(gone, NO_HIT, 9)
+    cache.release(gone, 9)
+    cache.admit(one, NO_HIT, 9)
+    cache.admit(two, cache.lookup(two), 9)
+    one.known_tokens = 10
+    one.base = 9
+    cache.begin_decoding(one)
+    holders = [(one, 9), (two, 9)]
+    cache.check(holders)
+
+    def extents_of(prompt: tuple[tuple[int, int, int], ...]) -> list[Any]:
+        return [part[0] for part in cache.lookup(request(3, prompt)).parts]
+
+    return cache, holders, extents_of
+
+
+def test_check_finds_a_reference_too_many() -> None:
+    """Blocks that count another number of users than use them are an error."""
+    cache, holders, extents_of = shared_pool()
+    extents_of(((1, 0, 9),))[0].refs += 1
+    with pytest.raises(RunError, match="1 extents count other references than their holders"):
+        cache.check(holders)
+
+
+def test_check_finds_waiting_blocks_that_are_in_use() -> None:
+    """Blocks in the free queue have no users."""
+    cache, holders, extents_of = shared_pool()
+    extents_of(((7, 0, 9),))[0].refs = 1
+    with pytest.raises(RunError, match="wait for reuse"):
+        cache.check(holders)
+
+
+def test_check_finds_a_wrong_number_of_free_blocks() -> None:
+    """Free blocks are those without content and those in the free queue."""
+    cache, holders, _ = shared_pool()
+    cache.free -= 1
+    with pytest.raises(RunError, match="differ from 15 free"):
+        cache.check(holders)
 
 
 def test_a_broken_pool_is_told() -> None:

@@ -35,6 +35,16 @@ def test_idle_queue_is_a_list(actions: list[tuple[str, int]]) -> None:
             assert queue.front is row[0]
 
 
+def test_what_has_left_the_queue_knows_no_neighbours() -> None:
+    """An extent that is out of the queue keeps none of the others alive."""
+    queue, row = IdleQueue(), [extent(k, k + 1) for k in range(3)]
+    for one in row:
+        queue.append(one)
+    queue.remove(row[1])
+    assert (row[1].before, row[1].after) == (None, None)
+    assert (row[0].after, row[2].before) == (row[2], row[0])
+
+
 def test_an_empty_queue_has_no_front() -> None:
     """Asking for what is reused next where nothing is idle is a mistake of the caller."""
     with pytest.raises(LookupError):

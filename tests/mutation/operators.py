@@ -107,6 +107,10 @@ class _Finder(ast.NodeVisitor):
             self._drop_if_stored(node, [node.target])
             self.visit(node.value)
 
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg != "strict":  # of zip: what it forbids does not happen
+            self.visit(node.value)
+
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """Texts stay as they are."""
 

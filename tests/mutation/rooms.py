@@ -31,7 +31,7 @@ class Room:
         return [TESTS / name for name in (names | dict.fromkeys(rest)) if (TESTS / name).is_dir()]
 
 
-WHOLE_RUNS = ("golden", "properties", "fastpath", "engines", "cases", "theory", "clients")
+WHOLE_RUNS = ("schedulers", "golden", "properties", "fastpath", "engines", "cases", "theory", "clients")
 
 ROOMS = {
     "kvcache": Room(("simqueue/kvcache/*.py",), ("kvcache",)),
