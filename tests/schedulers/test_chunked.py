@@ -73,5 +73,5 @@ def test_one_output_token_ends_with_the_prompt() -> None:
 
 def test_budget_below_the_seats_is_refused() -> None:
     """Each running request must be able to decode: a budget below max_num_seqs is an error with both numbers."""
-    with pytest.raises(ValidationError, match="max_num_batched_tokens = 7: must be at least max_num_seqs = 8"):
+    with pytest.raises(ValidationError, match=r"max_num_batched_tokens\s+must be at least max_num_seqs = 8"):
         ChunkedSettings(max_num_seqs=8, max_num_batched_tokens=7)
