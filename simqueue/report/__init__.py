@@ -1,1 +1,1 @@
-"""What people look at: figures and the comparison on a terminal."""
+"""Reports for readers: the comparison on a terminal, and documents as HTML pages or Markdown."""

@@ -1,4 +1,4 @@
-"""The page of a result: warnings first, then the comparison, the figures, and what was run."""
+"""The page of a result: warnings, the comparison, the figures, and the scenario."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _MOST_REASONS: Final = 20
 _MOST_ROWS: Final = 400
 _MOST_POLICIES: Final = 4
-"""Policies that get figures of their own; the tables and the common figures show all."""
+"""Largest number of policies with separate figures; the tables and the common figures show all policies."""
 
 
 def result_page(result: ResultView) -> Document:
-    """Return the page of a result, fresh or read back from its folder."""
+    """Return the page of a result, which can be that of a run or one read from its folder."""
     name = str(result.scenario.get("name", "scenario"))
     document = Document(f"simqueue: {name}")
     document.add(Paragraph(f"simqueue {result.version}, seed {result.seed}, {len(result.policies)} policies."))
@@ -32,9 +32,9 @@ def result_page(result: ResultView) -> Document:
     document.add(Heading("Comparison"), _comparison(result))
     if said := notes(result):
         document.add(Items(tuple(said)))
-    document.add(*_refusals(result))
+    document.add(*_rejections(result))
     _add_figures(document, result)
-    document.add(Heading("What was run"), *_resolved(result))
+    document.add(Heading("Scenario"), *_resolved(result))
     return document
 
 
@@ -44,12 +44,12 @@ def _comparison(result: ResultView) -> Cells:
     return Cells(("", *policies), table, numeric=tuple(range(1, len(policies) + 1)))
 
 
-def _refusals(result: ResultView) -> list[Cells]:
-    """Say why requests were turned away, one row a reason."""
-    refused = result.requests[result.requests["status"] == "rejected"]
-    if refused.empty:
+def _rejections(result: ResultView) -> list[Cells]:
+    """Return a table of the reasons why requests were rejected, one row per policy and reason; none without any."""
+    rejected = result.requests[result.requests["status"] == "rejected"]
+    if rejected.empty:
         return []
-    counted = Counter(zip(refused["policy"].tolist(), refused["reject_reason"].tolist(), strict=True))
+    counted = Counter(zip(rejected["policy"].tolist(), rejected["reject_reason"].tolist(), strict=True))
     rows = [(str(policy), str(why), f"{n:,}") for (policy, why), n in counted.most_common(_MOST_REASONS)]
     return [Cells(("policy", "reason", "requests"), tuple(rows), caption="Rejected requests", numeric=(2,))]
 
@@ -58,35 +58,35 @@ def _add_figures(document: Document, result: ResultView) -> None:
     document.add(Heading("Latency"))
     document.add(Picture(latency_figure(result), "latency", "Distribution of latencies over finished requests."))
     document.add(Heading("Over time"))
-    document.add(Picture(kv_and_queue(result), "kv-and-queue", "KV blocks in use and requests waiting."))
+    document.add(Picture(kv_and_queue(result), "kv-and-queue", "KV blocks in use and waiting requests."))
     until_s = _first_part_s(result)
-    part = "" if until_s is None else f" The first {until_s:.3g} s."
-    gaps = f"Gap between two tokens of a decoding request: a prompt in the same step shows as a spike.{part}"
+    part = "" if until_s is None else f" Only the first {until_s:.3g} s are shown."
+    gaps = f"Time between two tokens of a decoding request. A prompt in the same step appears as a spike.{part}"
     around = None if until_s is None else (0.0, until_s)
     document.add(Picture(token_gaps(result, around_s=around), "token-gaps", gaps))
     document.add(Heading("Steps and slots"))
     for policy in result.policies[:_MOST_POLICIES]:
-        steps = f"{policy}: prompt tokens and decodes of each step.{part}"
+        steps = f"{policy}: prompt tokens and decoding requests of each step.{part}"
         document.add(Picture(step_composition(result, policy, until_s=until_s), f"steps-{policy}", steps))
-        slots = f"{policy}: which request sits in which slot.{part}"
+        slots = f"{policy}: the requests in each slot.{part}"
         document.add(Picture(batch_timeline(result, policy, until_s=until_s), f"slots-{policy}", slots))
     left = len(result.policies) - _MOST_POLICIES
     if left > 0:
-        document.add(Paragraph(f"The steps and slots of {left} more policies are not drawn."))
+        document.add(Paragraph(f"The steps and slots of {left} more policies are not shown."))
 
 
 def _first_part_s(result: ResultView) -> float | None:
-    """Return the end of the part of a run in which single steps can be told apart; None: all of it."""
+    """Return the end of the part of a run in which single steps are visible; None if they are in the whole run."""
     starts = [table["start_s"].to_numpy() for table in (first_replication(result.steps, p) for p in result.policies)]
     late = [float(start[_MOST_ROWS]) for start in starts if len(start) > _MOST_ROWS]
     return min(late) if late else None
 
 
 def _resolved(result: ResultView) -> list[Code]:
-    """Return the scenario as it was resolved, and where each value came from."""
+    """Return the resolved scenario and the origin of each value."""
     values = {key: value for key, value in result.scenario.items() if key != "origin"}
     blocks = [Code(json.dumps(values, indent=2, ensure_ascii=False), "Resolved scenario")]
     if origin := result.scenario.get("origin"):
         lines = "\n".join(f"{path}: {source}" for path, source in origin.items())
-        blocks.append(Code(lines, "Where each value came from"))
+        blocks.append(Code(lines, "Origin of each value"))
     return blocks

@@ -1,4 +1,4 @@
-"""The comparison of policies that is printed on a terminal."""
+"""The comparison of policies as a table for the terminal, and its notes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 UNDEFINED: Final = "-"
 _ACROSS: Final = 5
-"""Policies side by side; more are shown in further blocks below, so that the table fits 100 columns."""
+"""Largest number of policies side by side; more policies are shown in further blocks below."""
 _ACROSS_WITH_INTERVALS: Final = 4
 _WIDTH: Final = 100
 _LABELS_WIDTH: Final = 22
-"""Characters for the labels of the lines, with the space around them."""
+"""Characters of the labels column, including padding."""
 
 
 def _count(value: Value) -> str:
@@ -41,7 +41,7 @@ def _yes(value: Value) -> str:
 
 
 def _number(value: Value) -> str:
-    """Show at least three significant digits."""
+    """Return a number with at least three significant digits."""
     if not isinstance(value, int | float):
         return UNDEFINED
     digits = 0 if abs(value) >= 1000 or value == 0 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3
@@ -89,7 +89,7 @@ _SECTIONS: Final[tuple[tuple[tuple[str, str, Format], ...], ...]] = (
         ("limited by", "binding", _text),
         ("overloaded", "overloaded", _yes),
         ("measured", "window", _text),
-        ("cut as warm-up", "warmup_excluded", _count),
+        ("warm-up requests", "warmup_excluded", _count),
         ("replications", "replications", _count),
     ),
 )
@@ -106,7 +106,7 @@ _CLASS_LINES: Final[tuple[tuple[str, str, Format], ...]] = (
     ("E2EL p50 (ms)", "median_e2el_ms", _number),
     ("E2EL p95", "p95_e2el_ms", _number),
 )
-"""What is shown of each workload or class below the lines of all requests."""
+"""The lines of each workload or request class, below those of all requests."""
 _NO_CLASS: Final = "(no class)"
 
 _LOAD: Final = ("load", "binding", "overloaded")
@@ -117,10 +117,16 @@ _PERCENTILES: Final = tuple(
 
 
 def comparison_table(result: ResultView, width: int = _WIDTH) -> Table:
-    """Return the numbers people need first, policies side by side, as many as fit `width` (at most 100) columns.
+    """Return a table of the most important metrics, with as many policies side by side as fit.
 
-    With replications, means carry the half-width of their interval: value ±half-width. Undefined values are shown as
-    `-`. Workloads and classes follow below the lines of all requests, with the most important of their own.
+    With replications, means have the half-width of their interval: value ±half-width. Undefined values are `-`. The
+    lines of workloads and request classes follow those of all requests.
+
+    Parameters
+    ----------
+    result : ResultView
+    width : int
+        Columns of the terminal; the table uses at most 100.
     """
     rows, classes = _of_all(result), _of_classes(result)
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False, padding=(0, 1))
@@ -129,7 +135,7 @@ def comparison_table(result: ResultView, width: int = _WIDTH) -> Table:
     cells = [_widest(row, classes) for row in rows]
     across = _across(cells, min(most, max(1, len(rows))), min(width, _WIDTH) - _LABELS_WIDTH)
     for _ in range(across):
-        # names and numbers stay whole; only a single name wider than everything is folded
+        # Names and numbers stay on one line, except a single name that is wider than the table.
         table.add_column(justify="right", no_wrap=across > 1, overflow="fold")
     for start in range(0, len(rows), across):
         _add_block(table, rows[start : start + across], classes)
@@ -141,7 +147,7 @@ def _of_all(result: ResultView) -> list[Row]:
 
 
 def _of_classes(result: ResultView) -> dict[str, dict[str, Row]]:
-    """Return the rows of workloads and classes by name, then by policy; a name may be missing at a policy."""
+    """Return the rows of workloads and classes by name and policy; not every policy must have each name."""
     found: dict[str, dict[str, Row]] = {}
     for row in result.summary_rows:
         if row["request_class"] != "all":
@@ -150,16 +156,16 @@ def _of_classes(result: ResultView) -> dict[str, dict[str, Row]]:
     return found
 
 
-def _across(wide: list[int], most: int, width: int) -> int:
-    """Return how many policies fit side by side, whose cells are so wide."""
+def _across(widths: list[int], most: int, width: int) -> int:
+    """Return how many policies with columns of these widths fit side by side."""
     for across in range(most, 1, -1):
-        if sum(max(wide[place::across]) for place in range(across)) <= width:
+        if sum(max(widths[index::across]) for index in range(across)) <= width:
             return across
     return 1
 
 
 def _widest(row: Row, classes: dict[str, dict[str, Row]]) -> int:
-    """Return the characters that the column of a policy takes, with the space around them."""
+    """Return the width of a policy's column in characters, including padding."""
     policy = str(row["policy"])
     texts = [_cell(row, column, shown) for section in _SECTIONS for _, column, shown in section]
     for named in classes.values():
@@ -168,7 +174,7 @@ def _widest(row: Row, classes: dict[str, dict[str, Row]]) -> int:
 
 
 def comparison_rows(result: ResultView) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """Return the policies' names, and for each line of the comparison its label and one text a policy."""
+    """Return the names of the policies, and for each line of the comparison its label and one text per policy."""
     rows = _of_all(result)
     policies = [str(row["policy"]) for row in rows]
     lines = [
@@ -185,24 +191,24 @@ def comparison_rows(result: ResultView) -> tuple[list[str], list[tuple[str, list
 
 
 def notes(result: ResultView) -> list[str]:
-    """Return what a reader must know beside the table: intervals, warm-up, and percentiles of too few requests."""
+    """Return the notes on the table: intervals, warm-up, and percentiles of too few requests."""
     rows = _of_all(result)
     lines = []
     if result.replicated:
         lines.append(f"±: half-width of the {100 * result.confidence:g} % Student-t interval over replications")
     if result.warmup_s:
         lines.append(
-            f"latencies, throughput and goodput: requests that arrived from {result.warmup_s:.4g} s on; "
+            f"latencies, throughput and goodput: requests that arrived at or after {result.warmup_s:.4g} s; "
             "counts, KV, ITL and GPU: the whole run"
         )
     small = [note for row in rows if (note := _too_small(row))]
     if small:
-        lines.append(f"n too small (p50 takes 2 values, p95 20, p99 100): {'; '.join(small)}")
+        lines.append(f"n too small (p50 needs 2 values, p95 20, p99 100): {'; '.join(small)}")
     return lines
 
 
 def _too_small(row: Row) -> str | None:
-    """Return which percentiles of a policy rest on too few values, and the smallest of these numbers."""
+    """Return the percentiles of a policy that have too few values, and the smallest number of values."""
     found = {column: missing for column in _PERCENTILES if (missing := missing_values(row, column))}
     if not found:
         return None
@@ -211,7 +217,7 @@ def _too_small(row: Row) -> str | None:
 
 
 def _cell(row: Row, column: str, shown: Format) -> str:
-    # what would limit a policy is of no use without a load, and a policy that refuses everybody carries none
+    # The limit means nothing without a load, and the load nothing if all requests are rejected.
     if (column == "binding" and row["load"] is None) or (column in _LOAD and row["rejected"] == row["n_requests"]):
         return UNDEFINED
     if column == "timed_out" and row["timed_out"]:
@@ -223,7 +229,7 @@ def _cell(row: Row, column: str, shown: Format) -> str:
 
 
 def _cell_of(row: Row | None, column: str, shown: Format) -> str:
-    """Return the text for a class that may not be there."""
+    """Return the text of a cell; the row is None if the policy has no requests of the class."""
     return UNDEFINED if row is None else _cell(row, column, shown)
 
 
@@ -242,6 +248,6 @@ def _add_block(table: Table, rows: list[Row], classes: dict[str, dict[str, Row]]
 
 
 def _short(name: str) -> str:
-    """Return a class's name cut to the column of labels, so that the numbers keep their place."""
+    """Return the name of a class, shortened to fit the labels column."""
     most = _LABELS_WIDTH - 2
     return name if len(name) <= most else f"{name[: most - 3]}..."

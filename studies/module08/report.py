@@ -9,7 +9,9 @@ from typing import Final
 from simqueue.figures.regions import Point
 from simqueue.figures.tradeoff import rate_figure
 from simqueue.module08.bench import BENCH_POLICIES, module_lengths, planned
-from simqueue.report.document import Cells, Document, Heading, Items, Paragraph, Picture, html, markdown, write_pictures
+from simqueue.report.document import Cells, Document, Heading, Items, Paragraph, Picture, write_pictures
+from simqueue.report.html import html
+from simqueue.report.markdown import markdown
 from studies.module08 import figures as drawn
 from studies.module08 import regions
 from studies.module08.arithmetic import figures as arithmetic

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from simqueue.report.document import Document, markdown
+from simqueue.report.document import Document
+from simqueue.report.markdown import markdown
 from studies.module08.__main__ import main
 from studies.module08.recorded import read
 from studies.module08.report import BATCH_SIZES, BENCH_FILE, report

@@ -14,7 +14,9 @@ import pytest
 import simqueue as sq
 from simqueue.cli import run_command
 from simqueue.errors import InputError
-from simqueue.report.document import Cells, Document, Items, Paragraph, html, markdown
+from simqueue.report.document import Cells, Document, Items, Paragraph
+from simqueue.report.html import html
+from simqueue.report.markdown import markdown
 from simqueue.report.page import result_page
 from simqueue.results.result import Result
 from simqueue.results.stored import read_result

@@ -103,7 +103,7 @@ def test_too_few_values_are_one_line_a_run(result_of: Any) -> None:
     few, many = [1.0] * 10, [1.0] * 100
     (line,) = notes(result_of({"few": few, "many": many, "one": [1.0]}))
     assert line == (
-        "n too small (p50 takes 2 values, p95 20, p99 100): few p95, p99 (n = 10); one p50, p95, p99 (n = 1)"
+        "n too small (p50 needs 2 values, p95 20, p99 100): few p95, p99 (n = 10); one p50, p95, p99 (n = 1)"
     )
     assert notes(result_of({"many": many})) == []
 

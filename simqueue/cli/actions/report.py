@@ -11,7 +11,7 @@ from simqueue.cli.actions.screen import progress_bar
 from simqueue.errors import InputError, RunError
 from simqueue.experiment import run
 from simqueue.figures.view import ResultView
-from simqueue.report.document import html
+from simqueue.report.html import html
 from simqueue.report.page import result_page
 from simqueue.results.stored import read_result
 

@@ -1,0 +1,42 @@
+"""Writes a document as one HTML page without external resources."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import jinja2
+
+from simqueue.figures.canvas import image
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from simqueue.report.document import Document
+
+_LARGEST_SVG: Final = 400_000
+"""Size in bytes above which a figure is embedded as PNG."""
+_TEMPLATES: Final = Path(__file__).parent / "templates"
+
+
+def html(document: Document) -> str:
+    """Return the document as one HTML page. The page loads nothing, and all text is escaped."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["data_uri"] = data_uri
+    blocks = [(type(block).__name__, block) for block in document.blocks]
+    return environment.get_template("page.html.j2").render(title=document.title, blocks=blocks)
+
+
+def data_uri(figure: Figure) -> str:
+    """Return a figure as a data URI: as SVG, or as PNG if the SVG is too large."""
+    content, kind = image(figure, "svg"), "svg+xml"
+    if len(content) > _LARGEST_SVG:
+        content, kind = image(figure, "png"), "png"
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"

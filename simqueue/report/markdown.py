@@ -1,0 +1,39 @@
+"""Writes a document as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simqueue.report.document import Block, Cells, Code, Document, Heading, Items, Paragraph, Picture
+
+
+def markdown(document: Document, figures: str) -> str:
+    """Return the document as Markdown. Its pictures are links to PNG files in the folder `figures`."""
+    parts = [f"# {document.title}", *(_markdown(block, figures) for block in document.blocks)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown(block: Block, figures: str) -> str:
+    match block:
+        case Heading():
+            return f"{'#' * block.level} {block.text}"
+        case Paragraph():
+            return block.text
+        case Items():
+            return "\n".join(f"- {line}" for line in block.lines)
+        case Cells():
+            return _table(block)
+        case Picture():
+            return f"![{block.caption}]({figures}/{block.name}.png)\n\n{block.caption}"
+        case Code():
+            return f"```\n{block.text}\n```"
+
+
+def _table(table: Cells) -> str:
+    marks = ["---:" if index in table.numeric else "---" for index in range(len(table.columns))]
+    lines = [_line(table.columns), _line(marks), *(_line(row) for row in table.rows)]
+    return "\n".join([*([f"*{table.caption}*", ""] if table.caption else []), *lines])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|").replace("\n", " ") for cell in cells) + " |"
