@@ -19,7 +19,8 @@ from typing import Any
 
 from simqueue.errors import InputError, SimqueueError, exit_code
 from simqueue.experiment.build import build
-from simqueue.scenario import effective, from_mapping
+from simqueue.scenario import from_mapping
+from simqueue.scenario.traffic import make_traffic
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.options import SeenStep
 
@@ -90,14 +91,15 @@ def first_difference(recorded: Mapping[str, Any], *, fast: bool = False, check: 
 
 
 def _play(recorded: Mapping[str, Any], *, fast: bool, check: bool) -> tuple[list[dict[str, Any]], Recording]:
-    scenario = from_mapping(scenario_of(recorded))
-    parts = build(effective(scenario, "recorded"), refuse_oversized=False)
-    traffic = scenario.traffic()
+    scenario = from_mapping(scenario_of(recorded)).resolve()
+    resolved = scenario.policy("recorded")
+    policy = build(resolved, reject_oversized=False)
+    traffic = make_traffic(scenario)
     seen: list[dict[str, Any]] = []
-    observer = None if fast else _observer(seen, parts.policy.kv.total)
-    parts.policy.observed = not fast
+    observer = None if fast else _observer(seen, policy.kv.total)
+    policy.observed = not fast
     options = RunOptions(fast=fast, check=check, ticks_per_s=US_PER_S)
-    simulation = Simulation(traffic, parts.policy, parts.step_time, options, observer=observer)
+    simulation = Simulation(traffic, policy, resolved.step_time, options, observer=observer)
     return seen, simulation.run()
 
 

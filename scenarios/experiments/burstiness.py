@@ -5,24 +5,21 @@ from dataclasses import replace
 import numpy as np
 from drawing import COLORS, constant, figure, geometric, linear, means, point, scenario, whole, write
 
-from simqueue.experiment.build import build
-from simqueue.experiment.load import demand, loaded, server
-from simqueue.scenario import effective, from_mapping
+from simqueue.experiment.offered_load import all_servers, demand, loaded
+from simqueue.scenario import from_mapping
 
 made, ax = figure()
 for burstiness, color in zip((0.25, 1.0, 4.0), COLORS, strict=False):
     arrivals = {"process": "gamma", "rate_rps": 4.0, "burstiness": burstiness}
     run = scenario(4.0, constant(500), geometric(100), 3000, {"p": whole(32)}, linear(0.02, 5e-4, 2e-5))
     run["workload"]["arrivals"] = arrivals
-    described = from_mapping(run)
-    chosen = effective(described, "p")
-    parts = build(chosen, refuse_oversized=True)
-    asked, limits = demand(described), server(chosen, parts)
-    limit = loaded(parts.step_time, limits, asked).capacity.max_rate_rps
+    described = from_mapping(run).resolve()
+    step_time = described.policy("p").step_time
+    asked, limits = demand(described), all_servers(described)["p"]
+    limit = loaded(step_time, limits, asked).capacity.max_rate_rps
     shares = np.linspace(0.1, 0.93, 60)
     line = [
-        1000 * loaded(parts.step_time, limits, replace(asked, rate_rps=share * limit)).estimate.ttft_s
-        for share in shares
+        1000 * loaded(step_time, limits, replace(asked, rate_rps=share * limit)).estimate.ttft_s for share in shares
     ]
     ax.plot(shares, line, color=color, label=f"burstiness {burstiness:g}")
     for share in (0.3, 0.6, 0.8, 0.9):
@@ -30,7 +27,7 @@ for burstiness, color in zip((0.25, 1.0, 4.0), COLORS, strict=False):
         run["workload"]["arrivals"] = {**arrivals, "rate_rps": rate}
         run["warmup_s"] = 400 / rate
         found = means(run, "mean_ttft_ms")["p"]
-        estimate = 1000 * loaded(parts.step_time, limits, replace(asked, rate_rps=rate)).estimate.ttft_s
+        estimate = 1000 * loaded(step_time, limits, replace(asked, rate_rps=rate)).estimate.ttft_s
         print(
             f"burstiness {burstiness}: load {share}: estimate {estimate:.0f} ms, "
             f"simulated {found.mean:.0f} ±{found.half_width:.0f}"

@@ -2,7 +2,7 @@
 
 from drawing import COLORS, constant, figure, geometric, linear, point, write
 
-from simqueue.experiment.load import policy_loads
+from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.rates import saturation_throughput
 from simqueue.scenario import from_mapping
 
@@ -30,7 +30,7 @@ for (name, pool), color in zip(POOLS.items(), COLORS, strict=False):
                 },
                 "policies": {"p": {"scheduler": "continuous", "max_num_seqs": 64, "max_num_batched_tokens": 64_000}},
             }
-        )
+        ).resolve()
         limit = policy_loads(loaded)["p"].capacity
         line.append(limit.max_rate_rps)
         found = saturation_throughput(loaded, "p", requests=2000, replications=3)

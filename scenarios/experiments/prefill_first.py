@@ -2,7 +2,7 @@
 
 from drawing import POOL, constant, geometric, linear, whole, write
 
-from simqueue.experiment.load import policy_loads
+from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.rates import curves, simulated
 from simqueue.figures.capacity import capacity_figure
 from simqueue.scenario import from_mapping
@@ -21,7 +21,7 @@ loaded = from_mapping(
         },
         "policies": {"mixed": whole(32), "separate": whole(32, prefill="separate")},
     }
-)
+).resolve()
 for name, found in policy_loads(loaded).items():
     print(f"{name:9s} capacity {found.capacity.max_rate_rps:.3f} requests/s, load at 7.7: {found.load:.3f}")
 points = simulated(loaded, [3.0, 6.0, 7.0, 7.7, 8.6], replications=5, requests=2500)

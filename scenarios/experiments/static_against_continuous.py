@@ -25,9 +25,10 @@ for b in sizes:
             },
             "policies": {"static": {"scheduler": "static", "max_num_seqs": b}, "continuous": whole(b)},
         }
-    )
+    ).resolve()
     rates = {
-        name: saturation_throughput(loaded, name, requests=100 * b + 1000, replications=10) for name in loaded.policies
+        name: saturation_throughput(loaded, name, requests=100 * b + 1000, replications=10)
+        for name in loaded.policy_names
     }
     ratio = rates["continuous"].mean / rates["static"].mean
     width = ratio * sum((r.half_width / r.mean) ** 2 for r in rates.values()) ** 0.5

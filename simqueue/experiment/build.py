@@ -1,96 +1,64 @@
-"""From one policy's settled values to the parts of a simulation."""
+"""From a resolved policy to what a simulation plays: a new policy with an empty KV cache."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from simqueue.engines import CacheRules
 from simqueue.errors import InputError, about
-from simqueue.hardware import check_fits, kv_pool_blocks
 from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache, PrefixKVCache
-from simqueue.scenario.resolve import EffectivePolicy
-from simqueue.schedulers import SCHEDULERS, Policy
+from simqueue.scenario.resolved import ResolvedCache, ResolvedPolicy, ResolvedScenario
+from simqueue.schedulers import Policy
 from simqueue.schedulers.door import Door
-from simqueue.steptime import StepTime
-from simqueue.steptime.build import build as build_step_time
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a simulation of one policy is made of.
-
-    Attributes
-    ----------
-    policy : Policy
-        Fresh, with its KV cache.
-    step_time : StepTime
-    """
-
-    policy: Policy
-    step_time: StepTime
-
-
-def build(chosen: EffectivePolicy, *, refuse_oversized: bool) -> Parts:
-    """Build the parts of one policy.
-
-    Parameters
-    ----------
-    chosen : EffectivePolicy
-    refuse_oversized : bool
-        Whether requests that the whole pool cannot hold are turned away (``unservable: reject``).
+def build_all(scenario: ResolvedScenario) -> dict[str, Policy]:
+    """Return every policy of a scenario, new and with an empty KV cache, by name.
 
     Raises
     ------
     InputError
-        If the model does not fit the GPU, or a key that is needed here is missing.
+        As `build`, with the place where the key was written.
     """
-    engine, longest = chosen.engine, chosen.longest_request_tokens
-    kv = _kv_cache(chosen, longest)
-    door = Door(longest, refuse_oversized, cuts_output=engine is not None and engine.cuts_output)
-    policy = engine.make(kv, door) if engine is not None else _policy(chosen, kv, door)
-    with about("step_time"):
-        step_time = build_step_time(chosen.step_time, chosen.model, chosen.gpu, chosen.tensor_parallel)
-    return Parts(policy, step_time)
+    built = {}
+    for policy in scenario.policies:
+        with scenario.written.locating(policy.name):
+            built[policy.name] = build(policy, reject_oversized=scenario.rejects_unservable)
+    return built
 
 
-def cache_rules(chosen: EffectivePolicy) -> CacheRules:
-    """Return how a policy's KV cache behaves: as its engine says, else as the scenario does."""
-    if chosen.engine is not None:
-        return chosen.engine.cache
-    keys = chosen.kv_cache
-    return CacheRules(keys.block_size, keys.memory_share, bool(keys.prefix_caching), watermark=keys.watermark)
+def build(policy: ResolvedPolicy, *, reject_oversized: bool) -> Policy:
+    """Return a policy, new and with an empty KV cache.
 
+    Parameters
+    ----------
+    policy : ResolvedPolicy
+    reject_oversized : bool
+        Whether requests that need more than the whole pool are rejected (``unservable: reject``).
 
-def _policy(chosen: EffectivePolicy, kv: KVCache, door: Door) -> Policy:
-    policy_class = SCHEDULERS[chosen.scheduler]
-    if kv.shares and policy_class.pads:
-        raise InputError("padded waves cannot share blocks", "kv_cache", "prefix_caching", value=True)
+    Raises
+    ------
+    InputError
+        If the policy refuses its settings or its KV cache.
+    """
+    cuts_output = policy.engine is not None and policy.engine.cuts_output
+    door = Door(policy.longest_request_tokens, reject_oversized, cuts_output=cuts_output)
+    kv = _kv_cache(policy.kv_cache)
     with about("scheduler"):
-        return policy_class(chosen.settings, kv, door)  # type: ignore[call-arg] # the contract's constructor
+        built = policy.make(kv, door)
+    if kv.shares and built.pads:
+        raise InputError("padded waves cannot share blocks", "kv_cache", "prefix_caching", value=True)
+    return built
 
 
-def _kv_cache(chosen: EffectivePolicy, longest_tokens: int | None) -> KVCache:
-    keys, rules = chosen.kv_cache, cache_rules(chosen)
-    blocks = keys.blocks if keys.blocks != "auto" else _auto_blocks(chosen, rules)
-    if chosen.model is not None and chosen.gpu is not None:
-        check_fits(chosen.gpu, chosen.model, chosen.tensor_parallel, rules.memory_share)
-    size, watermark_blocks = rules.block_size, int(rules.watermark * (blocks + rules.reserved_blocks))
-    if keys.layout == "contiguous":
-        if rules.prefix_caching:
-            raise InputError("goes with kv_cache.layout: paged only", "kv_cache", "prefix_caching", value=True)
-        if keys.reserve == "model_max" and longest_tokens is None:
-            raise InputError("needs max_model_len; it is null", "kv_cache", "reserve", value="model_max")
-        reserve_tokens = longest_tokens if keys.reserve == "model_max" else None
-        return ContiguousKVCache(blocks, size, watermark_blocks, reserve_tokens)
+def _kv_cache(cache: ResolvedCache) -> KVCache:
+    rules = cache.rules
+    if cache.layout == "contiguous":
+        reserve_tokens = None if cache.reserve_tokens == "request_max" else cache.reserve_tokens
+        return ContiguousKVCache(cache.blocks, rules.block_size, cache.watermark_blocks, reserve_tokens)
     if not rules.prefix_caching:
-        return PagedKVCache(blocks, size, watermark_blocks)
+        return PagedKVCache(cache.blocks, rules.block_size, cache.watermark_blocks)
     return PrefixKVCache(
-        blocks, size, watermark_blocks, unhashed_first=rules.unhashed_first, lag=rules.registration_lag
+        cache.blocks,
+        rules.block_size,
+        cache.watermark_blocks,
+        unhashed_first=rules.unhashed_first,
+        lag=rules.registration_lag,
     )
-
-
-def _auto_blocks(chosen: EffectivePolicy, rules: CacheRules) -> int:
-    if chosen.model is None or chosen.gpu is None:
-        raise InputError("needs model and gpu; give a number of blocks", "kv_cache", "blocks", value="auto")
-    blocks = kv_pool_blocks(chosen.gpu, chosen.model, chosen.tensor_parallel, rules.memory_share, rules.block_size)
-    return blocks - rules.reserved_blocks

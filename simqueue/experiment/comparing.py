@@ -10,7 +10,7 @@ from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.results.result import Result
 from simqueue.results.summary import ALL_CLASSES
-from simqueue.scenario.model import PRECISION_METRICS
+from simqueue.scenario.precision import PRECISION_METRICS
 from simqueue.statistics.comparison import Comparison, adjusted, paired
 
 DEFAULT_METRICS = ("mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "mean_e2el_ms", "request_throughput")

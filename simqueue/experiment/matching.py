@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from simqueue.experiment.build import Parts, build
-from simqueue.scenario.model import Scenario
-from simqueue.scenario.resolve import EffectivePolicy, effective
+from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
 from simqueue.steptime import StepTime
 from simqueue.steptime.base import Batch
 from simqueue.steptime.constant import ConstantStepTime
@@ -58,7 +56,7 @@ class _Case:
     output: LengthDistribution
     step: StepTime
     slots: int
-    policy: EffectivePolicy
+    policy: ResolvedPolicy
     given_prompts: bool
     """Whether prompt lengths are drawn from given values."""
 
@@ -73,7 +71,7 @@ class _Case:
         return self.step.seconds(Batch(1, 1, 0, sampled_rows=1))
 
 
-def predict(scenario: Scenario, policy: str) -> Prediction:
+def predict(scenario: ResolvedScenario, policy: ResolvedPolicy) -> Prediction:
     """Return the exact theory of a policy and its values, or why there is none.
 
     Raises
@@ -81,19 +79,17 @@ def predict(scenario: Scenario, policy: str) -> Prediction:
     InputError
         If the scenario cannot be built, or has no steady state.
     """
-    chosen = effective(scenario, policy)
-    parts = build(chosen, refuse_oversized=scenario.unservable == "reject")
-    case = _case(scenario, chosen, parts)
+    case = _case(scenario, policy)
     if isinstance(case, str):
         return Prediction("", {}, case)
-    if chosen.scheduler == "static":
+    if policy.scheduler == "static":
         return _waves(case)
     if case.slots == 1:
         return _one_at_a_time(case)
     return _batched(case)
 
 
-def _case(scenario: Scenario, chosen: EffectivePolicy, parts: Parts) -> _Case | str:
+def _case(scenario: ResolvedScenario, policy: ResolvedPolicy) -> _Case | str:
     """Return the policy in the terms of theory, or why it is no case of it."""
     workload = scenario.workload
     if workload is None or workload.timeout_s is not None or workload.max_concurrency is not None:
@@ -102,13 +98,13 @@ def _case(scenario: Scenario, chosen: EffectivePolicy, parts: Parts) -> _Case | 
     independent = not (workload.system_prompt or workload.prompt_output_correlation)
     if not isinstance(arrivals, PoissonArrivalsSettings) or prompts is None or outputs is None or not independent:
         return "exact theory needs Poisson arrivals with independent laws of lengths"
-    if not isinstance(parts.step_time, ConstantStepTime | LinearStepTime):
+    if not isinstance(policy.step_time, ConstantStepTime | LinearStepTime):
         return "exact theory needs a constant or linear step time"
     prompt, output = (build_lengths(law, scenario.base_dir) for law in (prompts, outputs))
-    slots = getattr(chosen.settings, "max_num_seqs", 0)
+    slots = getattr(policy.settings, "max_num_seqs", 0)
     given = isinstance(prompts, EmpiricalLengthSettings)
-    case = _Case(arrivals.rate_rps, prompt, output, parts.step_time, slots, chosen, given)
-    return _other_limits(case, parts.policy.kv.total * parts.policy.kv.block_size) or case
+    case = _Case(arrivals.rate_rps, prompt, output, policy.step_time, slots, policy, given)
+    return _other_limits(case, policy.kv_cache.tokens) or case
 
 
 def _other_limits(case: _Case, pool_tokens: int) -> str:

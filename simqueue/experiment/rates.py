@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simqueue.errors import InputError
-from simqueue.experiment.build import build
-from simqueue.experiment.load import Demand, PolicyLoad, demand, loaded, server
+from simqueue.experiment.offered_load import Demand, PolicyLoad, all_servers, demand, loaded
 from simqueue.experiment.runner import run
-from simqueue.scenario.load import from_mapping
-from simqueue.scenario.model import Scenario
-from simqueue.scenario.resolve import effective, resolved
+from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.intervals import Interval, mean_interval
+from simqueue.workload.arrivals.settings import AllAtOnceSettings
 from simqueue.workload.build import build_arrivals
 
 SHARES = (0.3, 0.5, 0.7, 0.8, 0.9, 1.05)
@@ -52,7 +50,7 @@ class Point:
     values: dict[str, Interval | None]
 
 
-def curves(scenario: Scenario, points: int = 60) -> list[Curve]:
+def curves(scenario: ResolvedScenario, points: int = 60) -> list[Curve]:
     """Return the capacity law's curve of every policy for which there is one.
 
     Raises
@@ -62,23 +60,25 @@ def curves(scenario: Scenario, points: int = 60) -> list[Curve]:
     """
     asked = _asked(scenario)
     found = []
-    for name in scenario.policies:
-        chosen = effective(scenario, name)
-        parts = build(chosen, refuse_oversized=scenario.unservable == "reject")
-        described = server(chosen, parts)
-        if described is None:
-            continue
-        limit = loaded(parts.step_time, described, asked).capacity
-        if limit is None:
+    servers = all_servers(scenario)
+    for policy in scenario.policies:
+        described = servers[policy.name]
+        limit = None if described is None else loaded(policy.step_time, described, asked).capacity
+        if described is None or limit is None:
             continue
         rates = np.linspace(0.02, 1.2, points) * limit.max_rate_rps
-        loads = [loaded(parts.step_time, described, replace(asked, rate_rps=float(rate))) for rate in rates]
-        found.append(Curve(name, limit.max_rate_rps, tuple(rates.tolist()), _values(loads, rates.tolist())))
+        loads = [loaded(policy.step_time, described, replace(asked, rate_rps=float(rate))) for rate in rates]
+        found.append(Curve(policy.name, limit.max_rate_rps, tuple(rates.tolist()), _values(loads, rates.tolist())))
     return found
 
 
 def simulated(
-    scenario: Scenario, rates_rps: Sequence[float], *, replications: int, requests: int, workers: int | None = None
+    scenario: ResolvedScenario,
+    rates_rps: Sequence[float],
+    *,
+    replications: int,
+    requests: int,
+    workers: int | None = None,
 ) -> list[Point]:
     """Simulate every policy at each rate, with the first fifth of the time cut as warm-up.
 
@@ -95,17 +95,15 @@ def simulated(
     _asked(scenario)
     points = []
     for rate in rates_rps:
-        values = {key: value for key, value in resolved(scenario).items() if key != "origin"}
-        arrivals = {**values["workload"]["arrivals"], "rate_rps": rate}
-        values["workload"] = {
-            **values["workload"],
-            "arrivals": arrivals,
-            "num_requests": requests,
-            "arrivals_for_s": None,
-        }
-        values |= {"replications": replications, "precision": None, "horizon_s": None}
-        values["warmup_s"] = _WARM_UP_SHARE * requests / rate
-        result = run(from_mapping(values, base_dir=scenario.base_dir), workers=workers)
+        varied = scenario.with_(
+            rate_rps=rate,
+            num_requests=requests,
+            replications=replications,
+            precision=None,
+            horizon_s=None,
+            warmup_s=_WARM_UP_SHARE * requests / rate,
+        )
+        result = run(varied, workers=workers)
         points += [
             _point(str(row["policy"]), rate, bool(row["overloaded"]), result.replication_rows)
             for row in result.summary_rows
@@ -115,7 +113,12 @@ def simulated(
 
 
 def saturation_throughput(
-    scenario: Scenario, policy: str, *, requests: int, replications: int, middle: tuple[float, float] = (0.2, 0.8)
+    scenario: ResolvedScenario,
+    policy: str,
+    *,
+    requests: int,
+    replications: int,
+    middle: tuple[float, float] = (0.2, 0.8),
 ) -> Interval:
     """Return the throughput of a policy with a backlog of all requests at time 0, in requests per second.
 
@@ -128,16 +131,16 @@ def saturation_throughput(
     middle : (float, float)
         Shares of the completions between which the rate is taken, so that filling and draining are left out.
     """
-    values = {key: value for key, value in resolved(scenario).items() if key != "origin"}
-    values["workload"] = {
-        **values["workload"],
-        "arrivals": {"process": "all_at_once"},
-        "num_requests": requests,
-        "arrivals_for_s": None,
-    }
-    values |= {"replications": replications, "precision": None, "horizon_s": None, "warmup_s": 0.0}
-    values["policies"] = {policy: values["policies"][policy]}
-    result = run(from_mapping(values, base_dir=scenario.base_dir))
+    varied = scenario.with_(
+        policies=[policy],
+        arrivals=AllAtOnceSettings(process="all_at_once"),
+        num_requests=requests,
+        replications=replications,
+        precision=None,
+        horizon_s=None,
+        warmup_s=0.0,
+    )
+    result = run(varied)
     rates = []
     for one in result.runs:
         finish_s = np.sort(one.recording.requests["finish_s"])
@@ -146,7 +149,7 @@ def saturation_throughput(
     return mean_interval(rates, result.confidence)
 
 
-def _asked(scenario: Scenario) -> Demand:
+def _asked(scenario: ResolvedScenario) -> Demand:
     arrivals = scenario.workload.arrivals if scenario.workload is not None else None
     if arrivals is None or build_arrivals(arrivals, scenario.base_dir).mean_rate_rps is None:
         raise InputError("capacity: curves over the rate need workload.arrivals with a rate_rps")

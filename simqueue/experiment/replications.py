@@ -14,20 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from simqueue.errors import InputError
-from simqueue.experiment.build import build
+from simqueue.experiment.build import build_all
+from simqueue.experiment.offered_load import server
 from simqueue.request import Request
 from simqueue.results.result import PolicyRun
 from simqueue.results.steadiness import run_trend
 from simqueue.results.summary import ALL_CLASSES, summarize
-from simqueue.scenario.load import from_mapping
-from simqueue.scenario.model import PrecisionSettings, Scenario
-from simqueue.scenario.resolve import effective, resolved
-from simqueue.schedulers import SCHEDULERS, Policy
+from simqueue.scenario.precision import PrecisionSettings
+from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.scenario.traffic import make_traffic
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.simulation.columns import Sinks
 from simqueue.simulation.options import NEVER_S
 from simqueue.statistics.stopping import look_ahead, precise_at
 from simqueue.statistics.warmup import Truncation, averaged_series, mser5
+from simqueue.theory.capacity import Server
 
 Progress = Callable[[str, int, int], None]
 """Called with the policy's name, how many requests have left and how many there are; with several replications
@@ -47,19 +48,27 @@ class Replication:
     runs : tuple of PolicyRun
         In the scenario's order of policies.
     requests : tuple of Request
-        The traffic; empty where only its runs came back from another process.
+        The traffic; empty if it depends on the answers, or if another process made the replication.
+    servers : mapping of str to Server or None
+        Each policy in the terms of the capacity law; empty if another process made the replication.
     notes : tuple of str
-        What the workload has to say.
+        Notes of the workload, such as rows that were dropped.
     """
 
     number: int
     runs: tuple[PolicyRun, ...]
     requests: tuple[Request, ...]
+    servers: Mapping[str, Server | None]
     notes: tuple[str, ...]
 
 
 def replicate(
-    scenario: Scenario, number: int, *, check: bool, progress: Progress | None = None, stream_to: Path | None = None
+    scenario: ResolvedScenario,
+    number: int,
+    *,
+    check: bool,
+    progress: Progress | None = None,
+    stream_to: Path | None = None,
 ) -> Replication:
     """Run every policy once, on the traffic of one replication.
 
@@ -74,24 +83,22 @@ def replicate(
     stream_to : Path, optional
         Folder in which each policy's tables are written while they are made, instead of being kept.
     """
-    refuse = scenario.unservable == "reject"
-    parts = {}
-    for name in scenario.policies:
-        with scenario.written.locating(name):
-            parts[name] = build(effective(scenario, name), refuse_oversized=refuse)
-    traffic = scenario.traffic(number, kept=stream_to is None)
+    built = build_all(scenario)
+    servers = {policy.name: server(policy, built[policy.name]) for policy in scenario.policies}
+    traffic = make_traffic(scenario, number, kept=stream_to is None)
     runs = []
-    for name, part in parts.items():
+    for policy in scenario.policies:
+        name, step_time = policy.name, policy.step_time
         on_end = _reporter(progress, name, traffic.expected_requests)
         played = options(scenario, check=check)
         sinks = _sinks(stream_to, name)
-        simulation = Simulation(traffic, part.policy, part.step_time, played, on_end, sinks=sinks)
+        simulation = Simulation(traffic, built[name], step_time, played, on_end, sinks=sinks)
         recording = simulation.run()
-        outside = part.step_time.warnings(recording.steps)
+        outside = step_time.warnings(recording.steps)
         runs.append(PolicyRun(name, number, replace(recording, warnings=(*recording.warnings, *outside))))
     # what is read from a file piece by piece is not kept, and what depends on the answers is not known beforehand
     fixed = isinstance(traffic.requests, list) and not traffic.session_groups
-    return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), traffic.notes)
+    return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), servers, traffic.notes)
 
 
 def _sinks(stream_to: Path | None, policy: str) -> Sinks | None:
@@ -103,7 +110,7 @@ def _sinks(stream_to: Path | None, policy: str) -> Sinks | None:
 
 
 def all_replications(
-    scenario: Scenario,
+    scenario: ResolvedScenario,
     *,
     check: bool,
     progress: Progress | None = None,
@@ -140,7 +147,7 @@ def all_replications(
     return _until_precise(team, scenario, scenario.precision)
 
 
-def warm_up(scenario: Scenario, made: Sequence[Replication]) -> tuple[float, tuple[str, ...]]:
+def warm_up(scenario: ResolvedScenario, made: Sequence[Replication]) -> tuple[float, tuple[str, ...]]:
     """Return when the steady part of a scenario begins, in seconds, and what there is to say about it.
 
     With ``auto``, MSER-5 looks at TTFT by order of arrival, averaged over replications, policy by policy. The latest
@@ -149,7 +156,7 @@ def warm_up(scenario: Scenario, made: Sequence[Replication]) -> tuple[float, tup
     """
     if scenario.warmup_s != "auto":
         return scenario.warmup_s, ()
-    stable = [name for name in scenario.policies if not _grows(made, name)]
+    stable = [name for name in scenario.policy_names if not _grows(made, name)]
     if not stable:
         return 0.0, ("warm-up auto: every policy is overloaded, so nothing settles and nothing is cut",)
     cuts = {name: mser5(averaged_series(_ttft_series(made, name))) for name in stable}
@@ -161,7 +168,7 @@ def warm_up(scenario: Scenario, made: Sequence[Replication]) -> tuple[float, tup
     return max(float(arrival_s[min(cut, len(arrival_s) - 1)]) for arrival_s in arrivals), tuple(notes)
 
 
-def options(scenario: Scenario, *, check: bool) -> RunOptions:
+def options(scenario: ResolvedScenario, *, check: bool) -> RunOptions:
     """Return how a scenario's runs are played."""
     resolution_s = scenario.clock_resolution_s
     return RunOptions(
@@ -176,7 +183,7 @@ def options(scenario: Scenario, *, check: bool) -> RunOptions:
 class _Team:
     """Replications in order, made by this process or by several."""
 
-    def __init__(self, scenario: Scenario, check: bool, progress: Progress | None, workers: int | None) -> None:
+    def __init__(self, scenario: ResolvedScenario, check: bool, progress: Progress | None, workers: int | None) -> None:
         self._scenario, self._check, self._progress, self._workers = scenario, check, progress, workers
         self._made: list[Replication] = []
         self._seconds_each = 0.0
@@ -208,13 +215,7 @@ class _Team:
     def _share(self, numbers: Sequence[int], workers: int, total: int) -> None:
         from joblib import Parallel, delayed  # noqa: PLC0415 - slow to load and not always wanted
 
-        values = {key: value for key, value in resolved(self._scenario).items() if key != "origin"}
-        used = {self._scenario.policy(name).kind for name in self._scenario.policies}
-        classes = {name: SCHEDULERS[name] for name in sorted(used) if name in SCHEDULERS}
-        tasks = (
-            delayed(_elsewhere)(values, str(self._scenario.base_dir), classes, number, self._check)
-            for number in numbers
-        )
+        tasks = (delayed(_elsewhere)(self._scenario, number, self._check) for number in numbers)
         for replication in Parallel(n_jobs=workers, return_as="generator", max_nbytes=None)(tasks):
             self._made.append(replication)
             self._tell(total)
@@ -224,23 +225,19 @@ class _Team:
             self._progress("replications", len(self._made), total)
 
 
-def _elsewhere(
-    values: Mapping[str, Any], base_dir: str, classes: Mapping[str, type[Policy]], number: int, check: bool
-) -> Replication:
-    """Run one replication in a worker process, which may not know the caller's own policies yet."""
-    for name, policy in classes.items():
-        SCHEDULERS.setdefault(name, policy)
-    made = replicate(from_mapping(values, base_dir=Path(base_dir)), number, check=check)
-    return Replication(made.number, made.runs, (), made.notes)
+def _elsewhere(scenario: ResolvedScenario, number: int, check: bool) -> Replication:
+    """Run one replication in a worker process, and send back no more than is needed."""
+    made = replicate(scenario, number, check=check)
+    return replace(made, requests=(), servers={})
 
 
-def _until_precise(team: _Team, scenario: Scenario, wanted: PrecisionSettings) -> list[Replication]:
+def _until_precise(team: _Team, scenario: ResolvedScenario, wanted: PrecisionSettings) -> list[Replication]:
     """Replicate until every policy's mean is precise and stays so for the look-ahead, or there are too many."""
     start = min(wanted.max_replications, wanted.min_replications + look_ahead(wanted.min_replications))
     made = team.up_to(start)
     # the warm-up is fixed by the first replications: it must not move while their number is being decided
     warmup_s, _ = warm_up(scenario, made[: wanted.min_replications])
-    values: dict[str, list[float]] = {name: [] for name in scenario.policies}
+    values: dict[str, list[float]] = {name: [] for name in scenario.policy_names}
     while True:
         for replication in made[len(next(iter(values.values()))) :]:
             for run in replication.runs:
@@ -257,8 +254,8 @@ def _until_precise(team: _Team, scenario: Scenario, wanted: PrecisionSettings) -
         made = team.up_to(min(wanted.max_replications, len(made) + max(5, len(made) // 2)))
 
 
-def _metric(scenario: Scenario, run: PolicyRun, metric: str, warmup_s: float) -> float:
-    rows = summarize(run.policy, run.replication, run.recording, scenario.overall_slo, warmup_s, scenario.class_slos())
+def _metric(scenario: ResolvedScenario, run: PolicyRun, metric: str, warmup_s: float) -> float:
+    rows = summarize(run.policy, run.replication, run.recording, scenario.slo, warmup_s, scenario.class_slos)
     value = next(row[metric] for row in rows if row["request_class"] == ALL_CLASSES)
     if not isinstance(value, int | float):
         raise InputError(
@@ -267,14 +264,14 @@ def _metric(scenario: Scenario, run: PolicyRun, metric: str, warmup_s: float) ->
     return float(value)
 
 
-def precision_note(scenario: Scenario, made: Sequence[Replication]) -> tuple[str, ...]:
+def precision_note(scenario: ResolvedScenario, made: Sequence[Replication]) -> tuple[str, ...]:
     """Return a line where the wanted precision was not reached."""
     wanted = scenario.precision
     if wanted is None:
         return ()
     warmup_s, _ = warm_up(scenario, made[: wanted.min_replications])
     missed = []
-    for name in scenario.policies:
+    for name in scenario.policy_names:
         runs = [run for replication in made for run in replication.runs if run.policy == name]
         values = [_metric(scenario, run, wanted.metric, warmup_s) for run in runs]
         if precise_at(values, wanted.relative, wanted.confidence, least=wanted.min_replications) is None:

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from simqueue import __version__
-from simqueue.experiment.load import policy_loads
+from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.replications import Progress, all_replications, precision_note, warm_up
 from simqueue.results.result import Result
 from simqueue.results.steadiness import OfferedLoad
 from simqueue.scenario.library import find
 from simqueue.scenario.load import from_mapping, load
 from simqueue.scenario.model import Scenario
-from simqueue.scenario.resolve import resolved
+from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.intervals import CONFIDENCE
 
 CHECK_SWITCH = "SIMQUEUE_CHECK"
@@ -23,7 +23,7 @@ CHECK_SWITCH = "SIMQUEUE_CHECK"
 
 
 def run(
-    scenario: Scenario | str | Path | Mapping[str, Any],
+    scenario: Scenario | ResolvedScenario | str | Path | Mapping[str, Any],
     *,
     overrides: Sequence[str] = (),
     seed: int | None = None,
@@ -65,18 +65,18 @@ def run(
     RunError
         If the run itself fails.
     """
-    chosen = _scenario(scenario, overrides, seed)
+    chosen = _resolved(scenario, overrides, seed)
     verified = os.environ.get(CHECK_SWITCH) == "1" if check is None else check
     made = all_replications(chosen, check=verified, progress=progress, workers=workers, stream_to=stream_to)
     warmup_s, warmup_notes = warm_up(chosen, made)
-    loads = policy_loads(chosen, made[0].requests)
+    loads = policy_loads(chosen, made[0].requests, made[0].servers)
     return Result(
-        resolved(chosen),
+        chosen.to_dict(),
         __version__,
         chosen.seed,
-        [run for name in chosen.policies for one in made for run in one.runs if run.policy == name],
-        slo=chosen.overall_slo,
-        class_slo=chosen.class_slos(),
+        [run for policy in chosen.policies for one in made for run in one.runs if run.policy == policy.name],
+        slo=chosen.slo,
+        class_slo=chosen.class_slos,
         warmup_s=warmup_s,
         warnings=[
             *(note for one in made for note in one.notes),
@@ -91,11 +91,13 @@ def run(
     )
 
 
-def _scenario(
-    scenario: Scenario | str | Path | Mapping[str, Any], overrides: Sequence[str], seed: int | None
-) -> Scenario:
-    if isinstance(scenario, Scenario):
+def _resolved(
+    scenario: Scenario | ResolvedScenario | str | Path | Mapping[str, Any], overrides: Sequence[str], seed: int | None
+) -> ResolvedScenario:
+    if isinstance(scenario, ResolvedScenario):
         return scenario
     if isinstance(scenario, Mapping):
-        return from_mapping(scenario, overrides, seed)
-    return load(find(str(scenario)), overrides, seed)
+        scenario = from_mapping(scenario, overrides, seed)
+    elif not isinstance(scenario, Scenario):
+        scenario = load(find(str(scenario)), overrides, seed)
+    return scenario.resolve()

@@ -10,6 +10,7 @@ from simqueue.experiment.matching import predict
 from simqueue.experiment.runner import run
 from simqueue.scenario.load import from_mapping
 from simqueue.scenario.model import Scenario
+from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.intervals import Interval, mean_interval
 
 HALF_WIDTHS = 3.0
@@ -150,7 +151,7 @@ def case_scenario(name: str, *, seed: int = 1, replications: int = 1) -> Scenari
     return from_mapping({"name": name, "seed": seed, "replications": replications, **CASES[name]})
 
 
-def verify(scenario: Scenario, *, workers: int | None = None) -> Iterator[Verified]:
+def verify(scenario: Scenario | ResolvedScenario, *, workers: int | None = None) -> Iterator[Verified]:
     """Run a scenario and yield, policy by policy, how its means compare with those of exact theory.
 
     Parameters
@@ -160,7 +161,8 @@ def verify(scenario: Scenario, *, workers: int | None = None) -> Iterator[Verifi
     workers : int, optional
         Processes.
     """
-    predictions = {name: predict(scenario, name) for name in scenario.policies}
+    scenario = scenario.resolve() if isinstance(scenario, Scenario) else scenario
+    predictions = {policy.name: predict(scenario, policy) for policy in scenario.policies}
     if any(found.values for found in predictions.values()):
         result = run(scenario, workers=workers)
     for policy, found in predictions.items():

@@ -1,18 +1,17 @@
-"""The scenario file: strict loading, frozen models, the values each policy runs with, and the JSON Schema."""
+"""Scenarios: strict loading of files, resolved values, the JSON Schema and the reference of keys."""
 
 from simqueue.scenario.load import from_mapping, load
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.policies import PolicySettings
-from simqueue.scenario.resolve import EffectivePolicy, effective, resolved
+from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
 from simqueue.workload.slo import SloSettings
 
 __all__ = [
-    "EffectivePolicy",
     "PolicySettings",
+    "ResolvedPolicy",
+    "ResolvedScenario",
     "Scenario",
     "SloSettings",
-    "effective",
     "from_mapping",
     "load",
-    "resolved",
 ]

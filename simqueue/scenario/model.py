@@ -9,41 +9,25 @@ from typing import Annotated, Any, Literal, Self, get_args, get_origin
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
-from simqueue.errors import InputError, Problem, inside
+from simqueue.errors import Problem
 from simqueue.hardware import DtypeSettings, GpuChoice, ModelChoice
 from simqueue.kvcache.settings import KVCacheSettings
-from simqueue.names import unknown
 from simqueue.scenario.policies import PolicyEntry, PolicySettings
+from simqueue.scenario.precision import PrecisionSettings
+from simqueue.scenario.resolve import resolve
+from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.scenario.written import Written
 from simqueue.scenario.yamlfile import Document
 from simqueue.settings import Settings, invalid_all
-from simqueue.steptime import StepTimeSettings
-from simqueue.traffic import Traffic
-from simqueue.workload.checking import check
-from simqueue.workload.clients import class_label
+from simqueue.steptime import RooflineSettings, StepTimeSettings
 from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.slo import SloSettings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
-PRECISION_METRICS = (
-    *(f"{s}_{m}_ms" for m in ("ttft", "tpot", "itl", "e2el") for s in ("mean", "median", "p95", "p99")),
-    *("mean_queue_ms", "request_throughput", "output_throughput", "total_token_throughput", "request_goodput"),
-)
-"""Columns of the summary that replications may be made precise for."""
 _POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 Warmup = Annotated[float, Field(ge=0)]
-
-
-class PrecisionSettings(Settings):
-    """How well a mean is to be known for every policy before no more replications are made."""
-
-    metric: str = Field("mean_ttft_ms", description="column of the summary")
-    relative: float = Field(0.05, gt=0, lt=1, description="largest half-width of the confidence interval over the mean")
-    confidence: float = Field(0.95, gt=0, lt=1, description="nominal coverage of that interval")
-    min_replications: int = Field(5, ge=2, description="replications made in any case")
-    max_replications: int = Field(200, ge=2, le=10_000, description="replications after which it ends in any case")
 
 
 class Scenario(Settings):
@@ -132,6 +116,7 @@ class Scenario(Settings):
     fast: bool = Field(True, description="fold equal steps into one event; results are the same either way")
 
     _written: Written = PrivateAttr(default_factory=lambda: Written(Document("", {})))
+    _resolved: ResolvedScenario | None = PrivateAttr(None)
 
     @property
     def written(self) -> Written:
@@ -151,46 +136,23 @@ class Scenario(Settings):
         scenario._written = written
         return scenario
 
-    def traffic(self, replication: int = 0, *, kept: bool = True) -> Traffic:
-        """Return the requests of one replication: those of the workload, or of all workloads together.
+    def resolve(self) -> ResolvedScenario:
+        """Return the scenario with every value decided. It is resolved once; later calls return the same object.
 
-        Those of one workload are made while they are gone through, where they can be, if they are not to be `kept`.
+        Raises
+        ------
+        InputError
+            As `simqueue.scenario.resolve.resolve`.
         """
-        from simqueue.workload.generate import generate, generate_all  # noqa: PLC0415 - numpy, for what makes requests
+        if self._resolved is None:
+            self._resolved = resolve(self)
+        return self._resolved
 
-        if self.workloads is not None:
-            with self.written.locating(), inside("workloads"):
-                return generate_all(self.workloads, seed=self.seed, replication=replication, base_dir=self.base_dir)
-        if self.workload is None:
-            raise InputError("this key is missing", "workload")
-        with self.written.locating(), inside("workload"):
-            return generate(self.workload, seed=self.seed, replication=replication, base_dir=self.base_dir, kept=kept)
-
-    def check_traffic(self) -> None:
-        """Raise what `traffic` would raise, without making requests where that is not needed to tell."""
-        alone = {} if self.workload is None else {None: self.workload}
-        for name, workload in (self.workloads or alone).items():
-            with self.written.locating(), inside(*(("workload",) if name is None else ("workloads", name))):
-                check(workload, seed=self.seed, base_dir=self.base_dir, name=name)
-
-    def class_slos(self) -> dict[str, dict[str, float]]:
-        """Return the limits of each class of requests that has its own, by its name in tables."""
-        limits: dict[str, dict[str, float]] = {}
-        alone = {} if self.workload is None else {None: self.workload}
-        for name, workload in (self.workloads or alone).items():
-            own = workload.slo or self.slo
-            kinds = (workload.classes or {}).items()
-            labels = {name: own} | {class_label(name, kind): found.slo or own for kind, found in kinds}
-            given = {label: slo for label, slo in labels.items() if label is not None and slo is not None}
-            limits |= {label: slo.model_dump(exclude_none=True) for label, slo in given.items()}
-        return limits
-
-    @property
-    def overall_slo(self) -> dict[str, float] | None:
-        """The limits of requests whose class has none of its own."""
-        own = self.workload.slo if self.workload is not None else None
-        chosen = own or self.slo
-        return chosen.model_dump(exclude_none=True) if chosen is not None else None
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, to be resolved on its own; see pydantic."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied._resolved = None
+        return copied
 
     def policy(self, name: str) -> PolicySettings:
         """Return one entry of `policies`."""
@@ -204,6 +166,10 @@ class Scenario(Settings):
         # null is a value of its own for these: no GPU, no limit, the roofline
         null_counts = key in policy.model_fields_set and key in ("gpu", "step_time", "max_model_len")
         return own if own is not None or null_counts else getattr(self, key)
+
+    def step_time_for(self, policy_name: str) -> StepTimeSettings:
+        """Return the step time of a policy: by default the roofline of the model on the GPU."""
+        return self.value_for(policy_name, "step_time") or RooflineSettings(kind="roofline")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -256,12 +222,7 @@ class Scenario(Settings):
             return
         if self.replications != 1:
             yield Problem(("replications",), "does not go with precision, which decides how many there are")
-        if self.precision.min_replications > self.precision.max_replications:
-            text = f"must be at most max_replications, which is {self.precision.max_replications}"
-            yield Problem(("precision", "min_replications"), text)
-        if self.precision.metric not in PRECISION_METRICS:
-            text = unknown("metric", self.precision.metric, PRECISION_METRICS)
-            yield Problem(("precision", "metric"), text)
+        yield from self.precision.problems()
 
     def _missing_hardware(self) -> Iterator[Problem]:
         """What cannot be computed because the model or the GPU is not named."""

@@ -1,100 +1,95 @@
-"""What each policy runs with, and where every value came from."""
+"""Every value of a scenario is decided here, once: a policy's own key, else the scenario's, else the default."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Literal, cast
 
-from simqueue.engines import ENGINES, GIVEN, Deployment, ResolvedEngine
-from simqueue.errors import InputError, KeyPath, about
-from simqueue.hardware import Gpu, Model, load_gpu, load_model
+from simqueue.engines import ENGINES, CacheRules, Deployment, ResolvedEngine
+from simqueue.errors import InputError, Problem, about
+from simqueue.hardware import Gpu, Model, check_fits, kv_pool_blocks, load_gpu, load_model
+from simqueue.kvcache import KVCache
 from simqueue.kvcache.settings import KVCacheSettings
-from simqueue.names import unknown
-from simqueue.scenario.model import Scenario
 from simqueue.scenario.policies import EnginePolicy
-from simqueue.scenario.written import SHARED_KEYS
+from simqueue.scenario.resolved import ResolvedCache, ResolvedPolicy, ResolvedScenario
+from simqueue.scenario.values import origins_of, values_of
+from simqueue.schedulers import SCHEDULERS, Policy
+from simqueue.schedulers.door import Door
 from simqueue.settings import Settings
-from simqueue.steptime import RooflineSettings, StepTimeSettings, with_paths_from
+from simqueue.steptime import StepTime, StepTimeSettings
+from simqueue.steptime.build import build as build_step_time
+from simqueue.workload.clients import class_label
+from simqueue.workload.settings import WorkloadSettings
+from simqueue.workload.slo import SloSettings
+
+if TYPE_CHECKING:
+    from simqueue.scenario.model import Scenario
 
 
-@dataclass(frozen=True, slots=True)
-class EffectivePolicy:
-    """One policy with every value decided.
-
-    Attributes
-    ----------
-    name : str
-        Its key in the scenario.
-    scheduler : str
-        Name in `simqueue.schedulers.SCHEDULERS`, or of the engine.
-    settings : Settings
-        The scheduler's own keys, or the engine's flags as given.
-    model : Model or None
-        None in scenarios that need no model.
-    gpu : Gpu or None
-    tensor_parallel : int
-    step_time : StepTimeSettings
-    kv_cache : KVCacheSettings
-    max_model_len : int or None
-        Most tokens of a request as written down.
-    engine : ResolvedEngine or None
-        The engine with every flag decided; None for a policy that names a scheduler.
-    """
-
-    name: str
-    scheduler: str
-    settings: Settings
-    model: Model | None
-    gpu: Gpu | None
-    tensor_parallel: int
-    step_time: StepTimeSettings
-    kv_cache: KVCacheSettings
-    max_model_len: int | None
-    engine: ResolvedEngine | None = None
-
-    @property
-    def longest_request_tokens(self) -> int | None:
-        """Most tokens of a request: max_model_len, else what the model was made for, else None for no limit."""
-        if self.max_model_len is not None or self.model is None:
-            return self.max_model_len
-        return self.model.max_position
-
-
-def effective(scenario: Scenario, policy_name: str) -> EffectivePolicy:
-    """Return what one policy runs with: its own keys, else those of the scenario, else the defaults.
+def resolve(scenario: Scenario) -> ResolvedScenario:
+    """Return a scenario with every value decided.
 
     Raises
     ------
     InputError
-        The scenario has no such policy, or its GPU or model cannot be had.
+        Names and files that cannot be had, versions and flags that do not exist, weights that do not fit the GPU; the
+        problems of all policies together.
     """
-    if policy_name not in scenario.policies:
-        raise InputError(unknown("policy", policy_name, scenario.policies))
-    with scenario.written.locating(policy_name):
-        return settle(scenario, policy_name)
-
-
-def settle(scenario: Scenario, policy_name: str) -> EffectivePolicy:
-    """Return the same as `effective`, with errors about the policy's bare keys."""
-    policy = scenario.policy(policy_name)
-    chosen = EffectivePolicy(
-        name=policy_name,
-        scheduler=policy.kind,
-        settings=policy.own_settings(),
-        model=_model(scenario),
-        gpu=_gpu(scenario, policy_name),
-        tensor_parallel=scenario.value_for(policy_name, "tensor_parallel"),
-        step_time=with_paths_from(_step_time(scenario, policy_name), scenario.base_dir),
-        kv_cache=scenario.value_for(policy_name, "kv_cache"),
-        max_model_len=scenario.value_for(policy_name, "max_model_len"),
+    policies: list[ResolvedPolicy] = []
+    problems: list[Problem] = []
+    for name in scenario.policies:
+        try:
+            policies.append(_policy(scenario, name))
+        except InputError as error:
+            problems += scenario.written.problems(error, name)
+    if problems:
+        raise scenario.written.complaint(problems)
+    values = values_of(scenario, policies)
+    workloads = _workloads(scenario)
+    return ResolvedScenario(
+        name=scenario.name,
+        seed=scenario.seed,
+        policies=tuple(policies),
+        workloads=workloads,
+        slo=_limits((scenario.workload.slo if scenario.workload is not None else None) or scenario.slo),
+        class_slos=_class_slos(workloads, scenario.slo),
+        horizon_s=scenario.horizon_s,
+        warmup_s=scenario.warmup_s,
+        replications=scenario.replications,
+        precision=scenario.precision,
+        rejects_unservable=scenario.unservable == "reject",
+        max_queued_requests=scenario.max_queued_requests,
+        clock_resolution_s=scenario.clock_resolution_s,
+        fast=scenario.fast,
+        written=scenario.written,
+        values=values,
+        origins=origins_of(values, scenario.written, policies),
     )
-    return replace(chosen, engine=_settled(chosen)) if isinstance(policy, EnginePolicy) else chosen
 
 
-def _step_time(scenario: Scenario, policy_name: str) -> StepTimeSettings:
-    """Return a policy's step time: the roofline where model and GPU are named and nothing else."""
-    return scenario.value_for(policy_name, "step_time") or RooflineSettings(kind="roofline")
+def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:
+    """Return one policy; errors are about the policy's bare keys."""
+    policy = scenario.policy(name)
+    model, gpu = _model(scenario), _gpu(scenario, name)
+    tensor_parallel = scenario.value_for(name, "tensor_parallel")
+    settings = policy.own_settings()
+    longest = _longest_request(scenario.value_for(name, "max_model_len"), model)
+    cache: KVCacheSettings = scenario.value_for(name, "kv_cache")
+    engine = _engine(policy.kind, settings, gpu, cache, longest) if isinstance(policy, EnginePolicy) else None
+    return ResolvedPolicy(
+        name=name,
+        scheduler=policy.kind,
+        settings=settings,
+        engine=engine,
+        make=_maker(policy.kind, settings) if engine is None else engine.make,
+        model=model,
+        gpu=gpu,
+        tensor_parallel=tensor_parallel,
+        step_time=_step_time(scenario.step_time_for(name), model, gpu, tensor_parallel, scenario),
+        kv_cache=_cache(cache, engine, longest, model, gpu, tensor_parallel),
+        longest_request_tokens=longest,
+    )
 
 
 def _model(scenario: Scenario) -> Model | None:
@@ -114,90 +109,92 @@ def _gpu(scenario: Scenario, policy_name: str) -> Gpu | None:
         return load_gpu(gpu, scenario.base_dir)
 
 
-def _settled(chosen: EffectivePolicy) -> ResolvedEngine:
-    gpu = chosen.gpu
+def _longest_request(max_model_len: int | None, model: Model | None) -> int | None:
+    """Return the most tokens of a request: max_model_len, else what the model was made for, else None."""
+    return model.max_position if max_model_len is None and model is not None else max_model_len
+
+
+def _engine(
+    name: str, flags: Settings, gpu: Gpu | None, cache: KVCacheSettings, longest_tokens: int | None
+) -> ResolvedEngine:
     deployment = Deployment(
         gpu_name=None if gpu is None else f"{gpu.name} {gpu.description}",
         gpu_memory_bytes=None if gpu is None else gpu.memory_bytes,
-        kv_cache=chosen.kv_cache,
-        max_model_len=chosen.longest_request_tokens,
+        kv_cache=cache,
+        max_model_len=longest_tokens,
     )
-    return ENGINES[chosen.scheduler].resolve(chosen.settings, deployment)
+    return ENGINES[name].resolve(flags, deployment)
 
 
-def resolved(scenario: Scenario) -> dict[str, Any]:
-    """Return every value of a scenario as JSON has it, and under ``origin`` where each came from.
-
-    Policies are complete: each carries what it runs with. Without ``origin`` the result is a scenario again, and
-    resolves to the same values.
-
-    Returns
-    -------
-    dict
-        ``origin`` maps each dotted path to a value to ``file``, ``--set``, ``--seed``, ``default``, or ``policy`` (a
-        policy's own key where the scenario has one of the same name). Scenarios made in Python have ``given`` for
-        ``file``.
-    """
-    values = scenario.model_dump(mode="json", by_alias=True, exclude={"policies"})
-    engines = {name: effective(scenario, name).engine for name in scenario.policies}
-    values["policies"] = {name: _policy_values(scenario, name, engine) for name, engine in engines.items()}
-    return {
-        **values,
-        "origin": {".".join(map(str, path)): _origin(scenario, path, engines) for path in _leaves(values)},
-    }
+def _maker(scheduler: str, settings: Settings) -> Callable[[KVCache, Door], Policy]:
+    # every policy class takes its settings, a KV cache and admission rules; `Policy` itself has no constructor
+    policy_class = cast("Callable[[Settings, KVCache, Door], Policy]", SCHEDULERS[scheduler])
+    return partial(policy_class, settings)
 
 
-def _policy_values(scenario: Scenario, name: str, engine: ResolvedEngine | None) -> dict[str, Any]:
-    policy = scenario.policy(name)
-    key = "engine" if isinstance(policy, EnginePolicy) else "scheduler"
-    own: dict[str, Any] = {key: policy.kind, **policy.model_dump(mode="json", by_alias=True)}
-    for key in SHARED_KEYS:
-        value = scenario.value_for(name, key)
-        own[key] = value.model_dump(mode="json", by_alias=True) if isinstance(value, Settings) else value
-    step_time = _step_time(scenario, name)
-    if isinstance(step_time, RooflineSettings):
-        with scenario.written.locating(name), about("step_time"):
-            step_time = step_time.resolved(scenario.base_dir)
-    own["step_time"] = step_time.model_dump(mode="json", by_alias=True)
-    if engine is not None:
-        own |= engine.values
-        cache = engine.cache
-        own["kv_cache"] |= {
-            "block_size": cache.block_size,
-            "memory_share": cache.memory_share,
-            "watermark": cache.watermark,
-            "prefix_caching": cache.prefix_caching,
-        }
-    return own
+def _step_time(
+    settings: StepTimeSettings, model: Model | None, gpu: Gpu | None, tensor_parallel: int, scenario: Scenario
+) -> StepTime:
+    file_key = {"roofline": ("preset",), "table": ("path",)}.get(settings.kind, ())
+    with about("step_time", *file_key):
+        return build_step_time(settings, model, gpu, tensor_parallel, scenario.base_dir)
 
 
-def _leaves(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
-    """Yield the paths of all values; a list counts as one value."""
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _leaves(inner, (*path, key))
-    else:
-        yield path
+def _cache(
+    keys: KVCacheSettings,
+    engine: ResolvedEngine | None,
+    longest_tokens: int | None,
+    model: Model | None,
+    gpu: Gpu | None,
+    tensor_parallel: int,
+) -> ResolvedCache:
+    """Return the KV cache as the engine has it, else as the keys say."""
+    rules = (
+        CacheRules(keys.block_size, keys.memory_share, bool(keys.prefix_caching), watermark=keys.watermark)
+        if engine is None
+        else engine.cache
+    )
+    reserve: int | Literal["request_max"] | None = None
+    if keys.layout == "contiguous":
+        if rules.prefix_caching:
+            raise InputError("goes with kv_cache.layout: paged only", "kv_cache", "prefix_caching", value=True)
+        if keys.reserve == "model_max" and longest_tokens is None:
+            raise InputError("must be given with kv_cache.reserve: model_max", "max_model_len")
+        reserve = longest_tokens if keys.reserve == "model_max" else "request_max"
+    return ResolvedCache(keys.layout, rules, _blocks(keys, rules, model, gpu, tensor_parallel), reserve)
 
 
-def _origin(scenario: Scenario, path: KeyPath, engines: Mapping[str, ResolvedEngine | None]) -> str:
-    written = scenario.written
-    flag = written.flag_for(path)
-    if flag is not None:
-        return flag.split()[0]
-    if written.has(path):
-        own = path[0] == "policies" and path[2] in SHARED_KEYS
-        return "policy" if own else written.source
-    if path[0] == "policies" and (engine := engines[str(path[1])]) is not None:
-        origins = engine.cache_origins if path[2] == "kv_cache" else engine.origins
-        source = origins.get(str(path[-1]))
-        if source not in (None, GIVEN):
-            return f"version: {source}"
-    if path[0] == "policies" and path[2] in SHARED_KEYS and not _replaced(scenario, path):
-        return _origin(scenario, path[2:], engines)
-    return "default"
+def _blocks(
+    keys: KVCacheSettings, rules: CacheRules, model: Model | None, gpu: Gpu | None, tensor_parallel: int
+) -> int:
+    """Return the usable blocks of the pool: a number that was written down, else what memory leaves."""
+    if model is None or gpu is None:
+        if keys.blocks == "auto":
+            raise InputError("needs model and gpu; give a number of blocks", "kv_cache", "blocks", value="auto")
+        return keys.blocks
+    if keys.blocks != "auto":
+        check_fits(gpu, model, tensor_parallel, rules.memory_share)
+        return keys.blocks
+    blocks = kv_pool_blocks(gpu, model, tensor_parallel, rules.memory_share, rules.block_size)
+    return blocks - rules.reserved_blocks
 
 
-def _replaced(scenario: Scenario, path: KeyPath) -> bool:
-    """Whether the scenario's value counts for nothing here because the policy has its own mapping."""
-    return path[2] != "kv_cache" and scenario.written.has(path[:3])
+def _workloads(scenario: Scenario) -> dict[str | None, WorkloadSettings]:
+    return {None: scenario.workload} if scenario.workload is not None else dict((scenario.workloads or {}).items())
+
+
+def _class_slos(
+    workloads: Mapping[str | None, WorkloadSettings], default: SloSettings | None
+) -> dict[str, dict[str, float]]:
+    """Return the limits of each class of requests that has its own, by its name in tables."""
+    limits: dict[str, dict[str, float]] = {}
+    for name, workload in workloads.items():
+        own = workload.slo or default
+        kinds = (workload.classes or {}).items()
+        labels = {name: own} | {class_label(name, kind): found.slo or own for kind, found in kinds}
+        limits |= {label: found for label, slo in labels.items() if label is not None and (found := _limits(slo))}
+    return limits
+
+
+def _limits(slo: SloSettings | None) -> dict[str, float] | None:
+    return None if slo is None else slo.model_dump(exclude_none=True)

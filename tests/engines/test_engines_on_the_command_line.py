@@ -9,7 +9,7 @@ import pytest
 
 from simqueue.cli import run_command
 from simqueue.engines.vllm import vllm_versions
-from simqueue.scenario import effective, load
+from simqueue.scenario import load
 from simqueue.scenario.library import find
 
 SCENARIO = """\
@@ -85,7 +85,7 @@ def test_an_unknown_version_is_one_line_with_the_place(tmp_path: Path, capsys: p
 def test_packaged_scenario_plays_different_engines() -> None:
     """The scenario of versions names four, with V0 and V1, both modes and two budgets among them."""
     scenario = load(find("vllm-versions"))
-    resolved = [effective(scenario, name).engine for name in scenario.policies]
+    resolved = [policy.engine for policy in scenario.resolve().policies]
     values = [engine.values for engine in resolved if engine is not None]
     assert len(values) == 4
     assert {value["use_v1"] for value in values} == {True, False}

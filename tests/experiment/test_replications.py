@@ -11,8 +11,8 @@ import pytest
 import simqueue as sq
 from simqueue.errors import InputError
 from simqueue.experiment.comparing import compared
-from simqueue.experiment.load import policy_loads
 from simqueue.experiment.matching import predict
+from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.verification import AGREES, DIFFERS, NOT_ENOUGH, verdict
 from simqueue.results.replicated import INTERVAL_COLUMNS, too_small
 from simqueue.scenario import from_mapping
@@ -235,7 +235,7 @@ def test_a_tight_budget_puts_the_law_in_doubt(budget: int, *, cautious: bool) ->
         },
         "policies": {"p": {"scheduler": "chunked", "max_num_seqs": 64, "max_num_batched_tokens": budget}},
     }
-    assert bool(policy_loads(from_mapping(made))["p"].caution) == cautious
+    assert bool(policy_loads(from_mapping(made).resolve())["p"].caution) == cautious
 
 
 def test_a_comparison_is_paired_and_corrected() -> None:
@@ -276,12 +276,13 @@ def test_the_rule_of_verify() -> None:
 )
 def test_theory_says_where_it_does_not_apply(change: dict[str, Any], reason: str) -> None:
     """A scenario that no exact theory covers is told so, with the reason."""
-    found = predict(from_mapping({**scenario(), **change}), "whole")
+    made = from_mapping({**scenario(), **change}).resolve()
+    found = predict(made, made.policy("whole"))
     assert not found.values
     assert reason in found.why_not
 
 
 def test_a_scheduler_without_a_law_says_so() -> None:
     """Every packaged policy has a capacity, or a reason why not."""
-    for found in policy_loads(from_mapping(scenario())).values():
+    for found in policy_loads(from_mapping(scenario()).resolve()).values():
         assert found.capacity is not None or found.why_not

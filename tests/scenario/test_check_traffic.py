@@ -6,6 +6,7 @@ import pytest
 
 from simqueue.errors import InputError
 from simqueue.scenario import Scenario, from_mapping
+from simqueue.scenario.traffic import make_traffic
 
 HUNDRED_MILLION = 100_000_000
 LENGTHS = {
@@ -68,9 +69,9 @@ def test_refuses_what_cannot_be_made(workload: dict[str, Any], several: bool) ->
     """What traffic refuses, the check refuses in the same words."""
     asked = scenario(workload, several=several)
     with pytest.raises(InputError) as made:
-        asked.traffic()
+        make_traffic(asked.resolve())
     with pytest.raises(InputError) as checked:
-        asked.check_traffic()
+        asked.resolve().check_traffic()
     assert str(checked.value) == str(made.value)
 
 
@@ -90,12 +91,12 @@ def test_refuses_what_cannot_be_made(workload: dict[str, Any], several: bool) ->
 )
 def test_makes_no_requests(arrivals: dict[str, Any]) -> None:
     """A hundred million requests, gigabytes if they were made, are found to be possible at once."""
-    scenario({"arrivals": arrivals, "num_requests": HUNDRED_MILLION, **LENGTHS}).check_traffic()
+    scenario({"arrivals": arrivals, "num_requests": HUNDRED_MILLION, **LENGTHS}).resolve().check_traffic()
 
 
 def test_draws_where_only_that_tells() -> None:
     """A curve that ends has 5 arrivals on average: 1000 are refused, and none at all are not."""
     arrivals = {"process": "piecewise", "pieces": PIECES}
-    scenario({"arrivals": arrivals, "arrivals_for_s": 1, **LENGTHS}).check_traffic()
+    scenario({"arrivals": arrivals, "arrivals_for_s": 1, **LENGTHS}).resolve().check_traffic()
     with pytest.raises(InputError, match=r"ends after 1 s with \d+ requests, but the workload needs 1000"):
-        scenario({"arrivals": arrivals, "num_requests": 1000, **LENGTHS}).check_traffic()
+        scenario({"arrivals": arrivals, "num_requests": 1000, **LENGTHS}).resolve().check_traffic()

@@ -9,12 +9,14 @@ import pytest
 from pydantic import Field
 
 from simqueue.errors import InputError
-from simqueue.hardware import GpuSettings
+from simqueue.hardware import GpuSettings, kv_pool_blocks
 from simqueue.kvcache.settings import KVCacheSettings
-from simqueue.scenario import Scenario, effective, from_mapping, load, resolved
+from simqueue.scenario import Scenario, from_mapping, load
 from simqueue.schedulers import SCHEDULERS, Chunked
 from simqueue.settings import Settings
-from simqueue.steptime import ConstantSettings, LinearSettings, RooflineSettings
+from simqueue.steptime import ConstantSettings, RooflineSettings
+from simqueue.steptime.linear import LinearStepTime
+from simqueue.steptime.roofline import RooflineStepTime
 
 WriteToy = Callable[..., Path]
 OWN = "max_num_seqs: 8, max_model_len: 99, kv_cache: {block_size: 32}, step_time: {kind: linear, overhead_s: 1}"
@@ -24,8 +26,8 @@ def test_own_key_beats_scenario_beats_default(toy: WriteToy) -> None:
     """A policy's own key holds, else the scenario's, else the default."""
     file = toy(("seed: 3", "max_model_len: 500"), ("max_num_seqs: 8", OWN + "}\n  plain: {scheduler: static"))
     scenario = load(file)
-    own, plain = effective(scenario, "vllm"), effective(scenario, "plain")
-    assert (own.max_model_len, plain.max_model_len) == (99, 500)
+    own, plain = scenario.resolve().policy("vllm"), scenario.resolve().policy("plain")
+    assert (own.longest_request_tokens, plain.longest_request_tokens) == (99, 500)
     assert (own.tensor_parallel, plain.tensor_parallel) == (1, 1)
     assert (own.scheduler, plain.scheduler) == ("chunked", "static")
 
@@ -33,24 +35,24 @@ def test_own_key_beats_scenario_beats_default(toy: WriteToy) -> None:
 def test_kv_cache_is_merged_and_step_time_is_replaced(toy: WriteToy) -> None:
     """Of kv_cache a policy gives only what differs; its step_time stands alone."""
     scenario = load(toy(("max_num_seqs: 8", OWN)))
-    own = effective(scenario, "vllm")
-    assert (own.kv_cache.block_size, own.kv_cache.blocks) == (32, 49)
-    assert isinstance(own.step_time, LinearSettings)
+    own = scenario.resolve().policy("vllm")
+    assert (own.kv_cache.rules.block_size, own.kv_cache.blocks) == (32, 49)
+    assert own.step_time == LinearStepTime(1.0, 0.0, 0.0, 0.0, 0.0)
     assert scenario.kv_cache.block_size == 16
     assert isinstance(scenario.step_time, ConstantSettings)
 
 
 def test_flag_beats_the_policy(toy: WriteToy) -> None:
     """A flag for the scenario's key is stronger than the policy's own value of that key."""
-    own = effective(load(toy(("max_num_seqs: 8", OWN)), ["max_model_len=7", "kv_cache.block_size=64"]), "vllm")
-    assert own.max_model_len == 7
-    assert (own.kv_cache.block_size, own.kv_cache.blocks) == (64, 49)
+    own = load(toy(("max_num_seqs: 8", OWN)), ["max_model_len=7", "kv_cache.block_size=64"]).resolve().policy("vllm")
+    assert own.longest_request_tokens == 7
+    assert (own.kv_cache.rules.block_size, own.kv_cache.blocks) == (64, 49)
 
 
 def test_null_of_a_policy_counts(toy: WriteToy) -> None:
     """A policy that says null has no limit, although the scenario has one."""
     file = toy(("seed: 3", "max_model_len: 500"), ("max_num_seqs: 8", "max_model_len: null"))
-    assert effective(load(file), "vllm").max_model_len is None
+    assert load(file).resolve().policy("vllm").longest_request_tokens is None
 
 
 def test_roofline_is_the_default_with_hardware(toy: WriteToy) -> None:
@@ -58,17 +60,17 @@ def test_roofline_is_the_default_with_hardware(toy: WriteToy) -> None:
     file = toy(
         ("step_time: {kind: constant, seconds: 0.01}", "model: llama-3.1-8b\ngpu: h100-sxm"), (", blocks: 49", "")
     )
-    policy = effective(load(file), "vllm")
-    assert policy.step_time == RooflineSettings(kind="roofline", preset="ideal")
-    assert policy.kv_cache.blocks == "auto"
+    policy = load(file).resolve().policy("vllm")
+    assert isinstance(policy.step_time, RooflineStepTime)
     assert policy.model is not None
     assert policy.gpu is not None
     assert (policy.model.name, policy.gpu.name) == ("llama-3.1-8b", "h100-sxm")
+    assert policy.kv_cache.blocks == kv_pool_blocks(policy.gpu, policy.model, 1, 0.9, 16)
 
 
 def test_scheduler_settings_are_the_schedulers_own(toy: WriteToy) -> None:
     """A scheduler gets an instance of its own settings, without the keys that belong to the policy."""
-    policy = effective(load(toy(("max_num_seqs: 8", OWN))), "vllm")
+    policy = load(toy(("max_num_seqs: 8", OWN))).resolve().policy("vllm")
     assert type(policy.settings) is Chunked.Settings
     assert policy.settings == Chunked.Settings(max_num_seqs=8)
 
@@ -76,13 +78,15 @@ def test_scheduler_settings_are_the_schedulers_own(toy: WriteToy) -> None:
 def test_unknown_policy(toy: WriteToy) -> None:
     """Asking for a policy that the scenario lacks tells the nearest and all names."""
     with pytest.raises(InputError, match="unknown policy 'vlm'; did you mean 'vllm'"):
-        effective(load(toy()), "vlm")
+        load(toy()).resolve().policy("vlm")
 
 
 def test_origins(toy: WriteToy) -> None:
     """Every value says whether it comes from the file, the policy, a flag or is the default."""
     file = toy(("max_num_seqs: 8", OWN))
-    origin = resolved(load(file, ["workload.num_requests=5", "policies.vllm.order=priority"], seed=8))["origin"]
+    origin = (
+        load(file, ["workload.num_requests=5", "policies.vllm.order=priority"], seed=8).resolve().to_dict()["origin"]
+    )
     expected = {
         "name": "file",
         "seed": "--seed",
@@ -107,7 +111,7 @@ def test_origins(toy: WriteToy) -> None:
 
 def test_every_value_has_an_origin(toy: WriteToy) -> None:
     """No value of the resolved scenario is without an origin, and no origin without a value."""
-    values = resolved(load(toy(("max_num_seqs: 8", OWN))))
+    values = load(toy(("max_num_seqs: 8", OWN))).resolve().to_dict()
     origin = values.pop("origin")
 
     def leaves(value: object, path: str) -> Iterator[str]:
@@ -122,9 +126,9 @@ def test_every_value_has_an_origin(toy: WriteToy) -> None:
 
 def test_resolved_scenario_resolves_to_itself(toy: WriteToy) -> None:
     """The resolved values are JSON, and are a scenario again that resolves to the same values."""
-    values = json.loads(json.dumps(resolved(load(toy(("max_num_seqs: 8", OWN)))), allow_nan=False))
+    values = json.loads(json.dumps(load(toy(("max_num_seqs: 8", OWN))).resolve().to_dict(), allow_nan=False))
     del values["origin"]
-    again = resolved(from_mapping(values))
+    again = from_mapping(values).resolve().to_dict()
     del again["origin"]
     assert again == values
 
@@ -141,11 +145,11 @@ def test_scenarios_made_in_python() -> None:
             "policies": {"p": {"scheduler": "chunked", "kv_cache": KVCacheSettings(blocks=7)}},
         }
     )
-    policy = effective(scenario, "p")
-    assert (policy.kv_cache.block_size, policy.kv_cache.blocks) == (32, 7)
+    policy = scenario.resolve().policy("p")
+    assert (policy.kv_cache.rules.block_size, policy.kv_cache.blocks) == (32, 7)
     assert policy.gpu is not None
     assert policy.gpu.memory_bytes == 80_000 * 2**20
-    values = resolved(scenario)
+    values = scenario.resolve().to_dict()
     assert values["workload"]["requests"][0]["class"] == "chat"
     assert values["origin"]["kv_cache.block_size"] == "given"
     assert values["origin"]["policies.p.kv_cache.blocks"] == "policy"
@@ -168,7 +172,7 @@ class Twice(Chunked):
 def test_schedulers_of_ones_own(toy: WriteToy, monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler that was registered a moment ago is known by name, with its own keys and no others."""
     monkeypatch.setitem(SCHEDULERS, "twice", Twice)
-    policy = effective(load(toy(("chunked, max_num_seqs: 8", "twice, twice: 3"))), "vllm")
+    policy = load(toy(("chunked, max_num_seqs: 8", "twice, twice: 3"))).resolve().policy("vllm")
     assert policy.settings == TwiceSettings(twice=3)
     with pytest.raises(InputError, match=r"policies\.vllm\.max_num_seqs: unknown key .*; known: gpu, .*, twice"):
         load(toy(("chunked", "twice")))

@@ -12,6 +12,7 @@ import simqueue
 from simqueue.errors import FileError, InputError, Problem, about, inside, naming
 from simqueue.scenario import from_mapping, load
 from simqueue.scenario.overrides import apply, parse_override
+from simqueue.scenario.traffic import make_traffic
 
 SCENARIO = """\
 model: llama-3.1-8b
@@ -54,14 +55,14 @@ def write(tmp_path: Path) -> Any:
 def complaint(file: Path, *flags: str) -> str:
     """Return the one line that loading a scenario and making its traffic gives, without the folder."""
     with pytest.raises(InputError) as caught:
-        load(file, flags).traffic()
+        make_traffic(load(file, flags).resolve())
     (line,) = str(caught.value).splitlines()
     return line.replace(f"{file.parent}{os.sep}", "")
 
 
 def test_the_scenario_itself_is_fine(write: Any) -> None:
     """Without a change there is nothing to complain about."""
-    assert len(load(write()).traffic().requests) == 4
+    assert len(make_traffic(load(write()).resolve()).requests) == 4
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_python_has_paths_without_lines(tmp_path: Path) -> None:
     with pytest.raises(simqueue.InputError, match=r"^policies\.a\.version = '0\.33\.1': unknown version of vllm"):
         from_mapping(data, base_dir=tmp_path)
     with pytest.raises(simqueue.InputError, match=r"^workload\.trace\.path = 'u\.csv': there is no file"):
-        from_mapping(data, ["policies.a.version='0.33.0'"], base_dir=tmp_path).traffic()
+        make_traffic(from_mapping(data, ["policies.a.version='0.33.0'"], base_dir=tmp_path).resolve())
 
 
 def test_a_key_of_the_default_step_time_may_be_set_alone(write: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import simqueue as sq
-from simqueue.experiment.load import policy_loads
+from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.rates import saturation_throughput
 from simqueue.scenario import from_mapping
 from simqueue.steptime.linear import LinearStepTime
@@ -113,7 +113,7 @@ AFFINE_CASES = {
 @pytest.mark.parametrize("name", list(AFFINE_CASES))
 def test_affine_capacity_within_two_percent(name: str) -> None:
     """λ_max is within 2 % of what a backlog of requests is served at, and names the right limit."""
-    loaded = from_mapping(AFFINE_CASES[name][0])
+    loaded = from_mapping(AFFINE_CASES[name][0]).resolve()
     found = policy_loads(loaded)["p"].capacity
     assert found is not None
     simulated = saturation_throughput(loaded, "p", requests=4000, replications=8 if "waves" in name else 3)
@@ -146,7 +146,7 @@ CHAT = {
 )
 def test_roofline_capacity_within_three_percent(policy: dict[str, Any]) -> None:
     """On an H100's roofline λ_max is within 3 % of the simulated saturation, with chunks and with whole prompts."""
-    loaded = from_mapping({**CHAT, "policies": {"p": policy}})
+    loaded = from_mapping({**CHAT, "policies": {"p": policy}}).resolve()
     found = policy_loads(loaded)["p"].capacity
     assert found is not None
     simulated = saturation_throughput(loaded, "p", requests=4000, replications=3)
@@ -158,7 +158,7 @@ def test_roofline_capacity_within_three_percent(policy: dict[str, Any]) -> None:
 def test_the_law_separates_stable_from_unstable(name: str) -> None:
     """At 0.95 of λ_max a run keeps up and is not flagged; at 1.05 it is, by its load and by its own growth."""
     made = AFFINE_CASES[name][0]
-    found = policy_loads(from_mapping(made))["p"].capacity
+    found = policy_loads(from_mapping(made).resolve())["p"].capacity
     assert found is not None
     rows = {}
     for share in (0.95, 1.05):

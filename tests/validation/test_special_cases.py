@@ -84,7 +84,8 @@ def test_the_cases_of_verify(name: str) -> None:
     requests = scenario["workload"]["num_requests"]
     # long requests take long to come into balance; the others do with a quarter of what `simqueue verify` plays
     scenario["workload"] = {**scenario["workload"], "num_requests": requests if requests < 5000 else requests // 4}
-    predicted = predict(from_mapping(scenario), next(iter(scenario["policies"])))
+    resolved = from_mapping(scenario).resolve()
+    predicted = predict(resolved, resolved.policies[0])
     assert predicted.values
     result = played(scenario)
     assert {metric: round(z(column(result, metric), value), 2) for metric, value in predicted.values.items()} == {

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from simqueue.scenario import load
+from simqueue.scenario.traffic import make_traffic
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "workloads.md"
 BLOCKS = re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -30,5 +31,5 @@ def test_every_example_loads_and_has_requests(block: str, tmp_path: Path) -> Non
     (tmp_path / "log.jsonl").write_text(LOG)
     file = tmp_path / "example.yaml"
     file.write_text(block + MACHINE)
-    traffic = load(file).traffic()
+    traffic = make_traffic(load(file).resolve())
     assert len(traffic.requests) or any(group.sessions for group in traffic.session_groups)

@@ -13,9 +13,9 @@ from simqueue import figures
 from simqueue.cli.actions.common import load_scenario, print_json
 from simqueue.cli.actions.screen import console, empty_table
 from simqueue.errors import InputError
-from simqueue.experiment.load import PolicyLoad, policy_loads
+from simqueue.experiment.offered_load import PolicyLoad, policy_loads
 from simqueue.experiment.rates import SHARES, curves, simulated
-from simqueue.scenario import Scenario
+from simqueue.scenario import ResolvedScenario
 
 _ROWS = (
     ("capacity (req/s)", "capacity_rps"),
@@ -44,7 +44,7 @@ def capacity(
     workers: int | None,
 ) -> None:
     """Print capacity, load and estimates of each policy, and draw them if a figure is asked for."""
-    loaded = load_scenario(scenario, set_, seed)
+    loaded = load_scenario(scenario, set_, seed).resolve()
     if simulate and figure is None:
         raise InputError("--simulate: needs --figure FILE to draw the points in")
     if figure is not None and figure.suffix not in (".png", ".svg"):
@@ -119,7 +119,7 @@ def _cell(values: Mapping[str, Any], key: str) -> str:
     return value if isinstance(value, str) else f"{value:,.4g}"
 
 
-def _draw(scenario: Scenario, file: Path, simulate: tuple[int, int] | None, workers: int | None) -> None:
+def _draw(scenario: ResolvedScenario, file: Path, simulate: tuple[int, int] | None, workers: int | None) -> None:
     """Draw the figure, with simulated points of that many replications and requests if they are given."""
     lines = curves(scenario)
     if not lines:

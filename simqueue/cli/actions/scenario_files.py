@@ -10,7 +10,6 @@ import typer
 from simqueue.cli.actions.common import load_scenario
 from simqueue.cli.columns import listed, terminal_width
 from simqueue.errors import InputError
-from simqueue.scenario import resolved
 from simqueue.scenario.library import find
 from simqueue.scenario.reference import reference_page
 from simqueue.scenario.schema import json_schema
@@ -37,10 +36,10 @@ def validate(scenarios: list[str], set_: list[str] | None, seed: int | None) -> 
 
 
 def _validate(argument: str, overrides: list[str] | None, seed: int | None) -> None:
-    scenario = load_scenario(argument, overrides, seed)
+    scenario = load_scenario(argument, overrides, seed).resolve()
     scenario.check_traffic()  # reads trace files and checks that they have enough requests
-    typer.echo(f"{find(argument)}: OK ({', '.join(scenario.policies)})")
-    values = resolved(scenario)
+    typer.echo(f"{find(argument)}: OK ({', '.join(scenario.policy_names)})")
+    values = scenario.to_dict()
     for line in _policies_table(values, terminal_width()):
         typer.echo(line)
     for source in _sources(values):

@@ -14,7 +14,8 @@ from simqueue import figures
 from simqueue.cli.actions.common import load_scenario
 from simqueue.cli.actions.screen import console, empty_table
 from simqueue.errors import inside
-from simqueue.scenario import Scenario
+from simqueue.scenario import ResolvedScenario
+from simqueue.scenario.resolved import workload_path
 from simqueue.workload.describe import PERCENTILES, LengthDescription, WorkloadDescription, describe
 
 _RESULTS = Path("results")
@@ -24,7 +25,7 @@ def workload(
     scenario: str, set_: list[str] | None, seed: int | None, out: Path | None, json_: bool, no_figures: bool
 ) -> None:
     """Describe each workload of a scenario: as JSON, or as a table and a figure."""
-    loaded = load_scenario(scenario, set_, seed)
+    loaded = load_scenario(scenario, set_, seed).resolve()
     described = _described(loaded)
     if json_:
         typer.echo(json.dumps({one.name: _values(one) for one in described}, allow_nan=False, ensure_ascii=False))
@@ -38,12 +39,11 @@ def workload(
             typer.echo(f"  {path}")
 
 
-def _described(scenario: Scenario) -> list[WorkloadDescription]:
-    workloads = scenario.workloads or ({} if scenario.workload is None else {"workload": scenario.workload})
+def _described(scenario: ResolvedScenario) -> list[WorkloadDescription]:
     described = []
-    for name, settings in workloads.items():
-        with scenario.written.locating(), inside(*(("workloads", name) if scenario.workloads else (name,))):
-            described.append(describe(name, settings, seed=scenario.seed, base_dir=scenario.base_dir))
+    for name, settings in scenario.workloads.items():
+        with scenario.written.locating(), inside(*workload_path(name)):
+            described.append(describe(name or "workload", settings, seed=scenario.seed, base_dir=scenario.base_dir))
     return described
 
 

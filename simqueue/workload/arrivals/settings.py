@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic.config import JsonDict
 
+from simqueue.errors import InputError
 from simqueue.settings import Settings, invalid
 from simqueue.workload.lengths.settings import LengthSettings
 
@@ -30,6 +31,19 @@ class ArrivalProcessSettings(Settings):
     def plain_rate_rps(self) -> float | None:
         """The rate of a process that can only fail by its number of arrivals; None: it has to be built to know."""
         return None
+
+    def with_rate(self, rate_rps: float) -> Self:
+        """Return the same process at another rate.
+
+        Raises
+        ------
+        InputError
+            The process has no `rate_rps`.
+        """
+        if "rate_rps" not in type(self).model_fields:
+            raise InputError("must be a process with a rate_rps", "process", value=getattr(self, "process", None))
+        given = self.model_dump(by_alias=True, exclude_unset=True)
+        return self.model_validate({**given, "rate_rps": rate_rps})
 
     def end_problem(self, num_requests: int | None, until_s: float | None) -> str | None:
         """Return why this process does not end with these limits, or None if it does."""

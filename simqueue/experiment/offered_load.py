@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from simqueue.errors import InputError
-from simqueue.experiment.build import Parts, build
+from simqueue.experiment.build import build_all
 from simqueue.request import Request
-from simqueue.scenario.model import Scenario
-from simqueue.scenario.resolve import EffectivePolicy, effective
+from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
+from simqueue.scenario.traffic import make_traffic
+from simqueue.schedulers import Policy
 from simqueue.schedulers.iteration import IterationPolicy
 from simqueue.schedulers.vllm_v0 import VllmV0
 from simqueue.steptime import StepTime
@@ -75,14 +75,20 @@ class PolicyLoad:
     caution: str = ""
 
 
-def policy_loads(scenario: Scenario, requests: Sequence[Request] | None = None) -> dict[str, PolicyLoad]:
+def policy_loads(
+    scenario: ResolvedScenario,
+    requests: Sequence[Request] | None = None,
+    servers: Mapping[str, Server | None] | None = None,
+) -> dict[str, PolicyLoad]:
     """Return capacity, load and estimates of every policy of a scenario.
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario : ResolvedScenario
     requests : sequence of Request, optional
-        The traffic of replication 0, if it is at hand; traces and listed requests are described by it.
+        The traffic of replication 0, if it is known; traces and listed requests are described by it.
+    servers : mapping of str to Server or None, optional
+        Each policy as `server` describes it; by default the policies are built for it.
 
     Raises
     ------
@@ -90,10 +96,17 @@ def policy_loads(scenario: Scenario, requests: Sequence[Request] | None = None) 
         If something written down is wrong.
     """
     asked = demand(scenario, requests)
-    return {name: _policy_load(scenario, effective(scenario, name), asked) for name in scenario.policies}
+    described = all_servers(scenario) if servers is None else servers
+    return {policy.name: _policy_load(policy, described[policy.name], asked) for policy in scenario.policies}
 
 
-def demand(scenario: Scenario, requests: Sequence[Request] | None = None) -> Demand | None:
+def all_servers(scenario: ResolvedScenario) -> dict[str, Server | None]:
+    """Return every policy of a scenario as `server` describes it, by name."""
+    built = build_all(scenario)
+    return {policy.name: server(policy, built[policy.name]) for policy in scenario.policies}
+
+
+def demand(scenario: ResolvedScenario, requests: Sequence[Request] | None = None) -> Demand | None:
     """Return rate and lengths of a scenario's workload: of its laws where it has some, else of its requests."""
     workload = scenario.workload
     if workload is None or workload.system_prompt is not None or workload.prompt_output_correlation:
@@ -111,9 +124,9 @@ def demand(scenario: Scenario, requests: Sequence[Request] | None = None) -> Dem
     return _observed(requests)
 
 
-def _fixed(scenario: Scenario) -> Sequence[Request]:
+def _fixed(scenario: ResolvedScenario) -> Sequence[Request]:
     """Return the requests if their times do not depend on the answers and they fit in memory; else none."""
-    traffic = scenario.traffic()
+    traffic = make_traffic(scenario)
     return traffic.requests if isinstance(traffic.requests, list) and not traffic.session_groups else ()
 
 
@@ -132,16 +145,13 @@ def _observed(requests: Sequence[Request]) -> Demand | None:
     return Demand((len(requests) - 1) / span_s, float(gaps.var() / gaps.mean() ** 2), lengths)
 
 
-def _policy_load(scenario: Scenario, chosen: EffectivePolicy, asked: Demand | None) -> PolicyLoad:
+def _policy_load(policy: ResolvedPolicy, described: Server | None, asked: Demand | None) -> PolicyLoad:
     if asked is None:
         return PolicyLoad(None, None, None, "the workload has no fixed rate of requests")
-    with scenario.written.locating(chosen.name):
-        parts = build(chosen, refuse_oversized=scenario.unservable == "reject")
-    described = server(chosen, parts)
     if described is None:
-        return PolicyLoad(None, None, None, f"no capacity law for the scheduler '{chosen.scheduler}'")
+        return PolicyLoad(None, None, None, f"no capacity law for the scheduler '{policy.scheduler}'")
     try:
-        return loaded(parts.step_time, described, asked)
+        return loaded(policy.step_time, described, asked)
     except InputError as error:
         return PolicyLoad(None, None, None, str(error))
 
@@ -170,23 +180,19 @@ def _caution(limit: Capacity, described: Server, prompt_tokens: float) -> str:
     )
 
 
-def server(chosen: EffectivePolicy, parts: Parts) -> Server | None:
+def server(policy: ResolvedPolicy, built: Policy) -> Server | None:
     """Return what limits a policy, in the terms of the capacity law; None for schedulers it does not know."""
-    keys = _keys(chosen)
-    kv, seats = parts.policy.kv, keys.get("max_num_seqs")
+    keys = policy.keys
+    kv, seats = built.kv, keys.get("max_num_seqs")
     if seats is None:
         return None
-    reserve: int | str | None = None
-    if chosen.kv_cache.layout == "contiguous":
-        longest = chosen.longest_request_tokens
-        reserve = longest if chosen.kv_cache.reserve == "model_max" else "request_max"
-    if chosen.scheduler == "static":
+    if policy.scheduler == "static":
         batching = "static"
-    elif chosen.scheduler == "continuous":
+    elif policy.scheduler == "continuous":
         batching = "separate" if keys.get("prefill") == "separate" else "mixed"
-    elif isinstance(parts.policy, VllmV0) and not keys["enable_chunked_prefill"]:
+    elif isinstance(built, VllmV0) and not keys["enable_chunked_prefill"]:
         batching = "separate"
-    elif isinstance(parts.policy, IterationPolicy) and "max_num_batched_tokens" in keys:
+    elif isinstance(built, IterationPolicy) and "max_num_batched_tokens" in keys:
         batching = "chunked"
     else:
         return None
@@ -197,10 +203,5 @@ def server(chosen: EffectivePolicy, parts: Parts) -> Server | None:
         chunk_tokens=keys.get("chunk_tokens") or keys.get("long_prefill_token_threshold") or None,
         kv_blocks=kv.total - kv.watermark_blocks,
         block_size=kv.block_size,
-        reserve_tokens=reserve,  # type: ignore[arg-type] # a number, request_max or None
+        reserve_tokens=policy.kv_cache.reserve_tokens,
     )
-
-
-def _keys(chosen: EffectivePolicy) -> Mapping[str, Any]:
-    """Return a policy's own keys, those of an engine with its version's defaults."""
-    return chosen.settings.model_dump() if chosen.engine is None else chosen.engine.values

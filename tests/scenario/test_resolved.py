@@ -1,0 +1,120 @@
+"""A scenario is resolved once, and what is resolved can be varied and sent to other processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from joblib.externals.loky.backend import reduction
+
+from simqueue.errors import InputError
+from simqueue.experiment import build, replications
+from simqueue.experiment import run as run_scenario
+from simqueue.scenario import from_mapping, model, resolve
+from simqueue.scenario.traffic import make_traffic
+from simqueue.workload.arrivals.settings import AllAtOnceSettings
+
+SCENARIO: dict[str, Any] = {
+    "seed": 3,
+    "horizon_s": 50.0,
+    "kv_cache": {"blocks": 500},
+    "step_time": {"kind": "constant", "seconds": 0.01},
+    "workload": {
+        "arrivals": {"process": "gamma", "rate_rps": 5.0, "burstiness": 2.0},
+        "arrivals_for_s": 4.0,
+        "prompt_tokens": {"distribution": "constant", "value": 10},
+        "output_tokens": {"distribution": "constant", "value": 5},
+    },
+    "policies": {"a": {"scheduler": "chunked"}, "b": {"engine": "vllm", "version": "0.33.0"}},
+}
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[Any]:
+    """Return a list that grows by the first argument of each call of a function."""
+    calls: list[Any] = []
+    function = getattr(module, name)
+
+    def counting(first: Any, *arguments: Any, **keywords: Any) -> Any:
+        calls.append(first)
+        return function(first, *arguments, **keywords)
+
+    monkeypatch.setattr(module, name, counting)
+    return calls
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_a_run_resolves_once_and_builds_once_per_replication(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Loading, running and describing a scenario share one resolution; only a replication builds policies."""
+    resolved = counted(monkeypatch, model, "resolve")
+    policies = counted(monkeypatch, resolve, "_policy")
+    step_times = counted(monkeypatch, resolve, "build_step_time")
+    built = counted(monkeypatch, build, "build")
+    run_scenario({**SCENARIO, "replications": number}, workers=1)
+    assert len(resolved) == 1
+    assert len(policies) == len(step_times) == 2
+    assert [policy.name for policy in built] == ["a", "b"] * number
+
+
+def test_later_calls_return_the_same_object_and_copies_are_resolved_again() -> None:
+    """Resolving twice costs nothing; a changed copy does not keep what was resolved before."""
+    scenario = from_mapping(SCENARIO)
+    assert scenario.resolve() is scenario.resolve()
+    assert scenario.model_copy(update={"seed": 8}).resolve().seed == 8
+
+
+def test_a_varied_scenario_is_the_scenario_with_these_keys() -> None:
+    """`with_` gives what the changed keys would give, without resolving anything again."""
+    varied = (
+        from_mapping(SCENARIO)
+        .resolve()
+        .with_(seed=8, replications=2, horizon_s=None, warmup_s=1.0, precision=None, rate_rps=2.0, num_requests=30)
+    )
+    written = {**SCENARIO, "seed": 8, "replications": 2, "horizon_s": None, "warmup_s": 1.0}
+    workload = {key: value for key, value in SCENARIO["workload"].items() if key != "arrivals_for_s"}
+    arrivals = {**SCENARIO["workload"]["arrivals"], "rate_rps": 2.0}
+    written["workload"] = {**workload, "arrivals": arrivals, "num_requests": 30}
+    expected = from_mapping(written).resolve()
+    assert varied.values == expected.values
+    assert varied.origins.keys() == expected.origins.keys()
+    assert [request.arrival_s for request in make_traffic(varied, 1).requests] == [
+        request.arrival_s for request in make_traffic(expected, 1).requests
+    ]
+    assert run_scenario(varied).replication_rows == run_scenario(expected).replication_rows
+
+
+def test_arrivals_and_policies_can_be_varied() -> None:
+    """Another process of arrivals, and some of the policies."""
+    varied = (
+        from_mapping(SCENARIO)
+        .resolve()
+        .with_(policies=["b"], arrivals=AllAtOnceSettings(process="all_at_once"), num_requests=3)
+    )
+    assert varied.policy_names == ("b",)
+    assert list(varied.values["policies"]) == ["b"]
+    assert not any(path.startswith("policies.a") for path in varied.origins)
+    assert [request.arrival_s for request in make_traffic(varied).requests] == [0.0, 0.0, 0.0]
+
+
+def test_what_cannot_be_varied_is_told() -> None:
+    """A process without a rate, no single workload, a policy that is not there."""
+    scenario = from_mapping(SCENARIO).resolve()
+    at_once = scenario.with_(arrivals=AllAtOnceSettings(process="all_at_once"), num_requests=3)
+    with pytest.raises(
+        InputError, match=r"^workload\.arrivals\.process = 'all_at_once': must be a process with a rate"
+    ):
+        at_once.with_(rate_rps=1.0)
+    with pytest.raises(InputError, match="unknown policy 'c'; known: a, b"):
+        scenario.with_(policies=["c"])
+    workload = SCENARIO["workload"]
+    several = {key: value for key, value in SCENARIO.items() if key != "workload"} | {"workloads": {"w": workload}}
+    with pytest.raises(InputError, match="only the arrivals of a single workload can vary"):
+        from_mapping(several).resolve().with_(rate_rps=1.0)
+
+
+def test_a_resolved_scenario_crosses_processes() -> None:
+    """What a worker process receives gives the same replication."""
+    scenario = from_mapping(SCENARIO).resolve()
+    sent = reduction.loads(reduction.dumps(scenario))
+    here, there = (replications.replicate(one, 1, check=False) for one in (scenario, sent))
+    for run, again in zip(here.runs, there.runs, strict=True):
+        assert run.recording.requests["finish_s"].tolist() == again.recording.requests["finish_s"].tolist()
