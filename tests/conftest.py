@@ -1,4 +1,4 @@
-"""Fixtures for all tests, and how many examples Hypothesis tries; every run verifies its invariants."""
+"""Fixtures for all tests; every run verifies its invariants."""
 
 from __future__ import annotations
 
@@ -11,27 +11,20 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 
 from simqueue.cli import run_command
 from simqueue.experiment.runner import CHECK_SWITCH
 from simqueue.results.result import Result
 
 from .helpers.both_ways import play_both_ways
+from .helpers.profiles import register_profiles
 
 os.environ[CHECK_SWITCH] = "1"
 
 # studies/ and benchmarks/ are not installed. At the end of the path, so that simqueue is the installed package.
 sys.path.append(str(Path(__file__).parents[1]))
 
-# Examples differ in cost by orders of magnitude, so none has a time limit. Outside CI they vary from run to run.
-settings.register_profile(
-    "suite", deadline=None, derandomize=bool(os.environ.get("CI")), suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile(
-    "mutation", settings.get_profile("suite"), derandomize=True, database=None, phases=[Phase.explicit, Phase.generate]
-)
-settings.load_profile("suite")
+register_profiles()
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.request import Request
@@ -13,6 +12,7 @@ from simqueue.steptime import StepTime
 from simqueue.steptime.constant import ConstantStepTime
 from simqueue.steptime.linear import LinearStepTime
 
+from ..helpers.profiles import examples
 from .three_ways import Case, Pool, assert_three_ways_agree
 
 TICK_S = 2**-7
@@ -24,8 +24,6 @@ STEP_TIMES: tuple[StepTime, ...] = (
     LinearStepTime(2**-8, 2**-12, 2**-9, 2**-13, 2**-16),
     LinearStepTime(0.0021, 3.3e-5, 0.0007, 1.1e-4, 1.7e-6),
 )
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-thorough = settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -105,16 +103,8 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-@quick
+@examples(150, thorough=1500)
 @given(cases())
 def test_fast_stepped_and_walked_runs_leave_the_same_bytes(case: Case) -> None:
     """Every table of the three ways is the same, with thrash, cancels, shared prefixes, and horizons inside folds."""
-    assert_three_ways_agree(case)
-
-
-@pytest.mark.slow
-@thorough
-@given(cases())
-def test_fast_stepped_and_walked_runs_leave_the_same_bytes_in_many_cases(case: Case) -> None:
-    """The same promise over many more scenarios."""
     assert_three_ways_agree(case)

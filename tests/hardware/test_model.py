@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -126,7 +126,6 @@ def test_expected_distinct_experts(tokens: int, distinct: float) -> None:
     assert experts.distinct(tokens) == pytest.approx(distinct, abs=0.005)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 60), st.integers(1, 80))
 def test_window_pairs_are_counted_one_by_one(past: int, new: int, window: int) -> None:
     """The closed form with a window equals counting what each new token attends to, at most the window."""
@@ -200,7 +199,6 @@ def test_contradictions_are_refused(keys: dict[str, object], said: str) -> None:
         ModelSettings.model_validate(keys)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 60), st.integers(1, 60))
 def test_attention_pairs_are_counted_one_by_one(past: int, new: int) -> None:
     """The closed form of causal attention equals counting what each new token attends to."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.kvcache.identity import Trie
 from simqueue.request import Job, Request
+
+from ..helpers.profiles import examples
 
 Segments = tuple[tuple[int, int, int], ...]
 
@@ -36,7 +38,7 @@ def cut_again(draw: st.DrawFn, prompt: list[tuple[int, int, int]]) -> Segments:
     return tuple(cut)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.data(), pieces, st.integers(1, 5))
 def test_cutting_a_prompt_elsewhere_changes_nothing(
     data: st.DataObject, prompt: list[tuple[int, int, int]], size: int
@@ -53,7 +55,7 @@ def tokens_of(prompt: Segments) -> list[tuple[int, int]]:
     return [(stream, start + i) for stream, start, length in prompt for i in range(length)]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(pieces, pieces, st.integers(1, 4))
 def test_blocks_are_the_same_just_when_all_tokens_up_to_their_end_are(
     one: list[tuple[int, int, int]], other: list[tuple[int, int, int]], size: int

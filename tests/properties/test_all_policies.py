@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from simqueue.simulation import Recording
 from simqueue.steptime import Batch, StepTime
 from simqueue.steptime.constant import ConstantStepTime
 
+from ..helpers.profiles import examples
+from ..helpers.recordings import differences
 from .cases import CONSTANT, EXACT_LINEAR, ROUGH_LINEAR, TICK_S, Case, cases, iteration_keys, llamacpp_keys, static_keys
 
-quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-thorough = settings(max_examples=800, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 any_case = cases(iteration_keys() | static_keys() | llamacpp_keys())
 
 
@@ -57,55 +55,33 @@ def ends(case: Case) -> None:
         assert len(recording.warnings) == 1
 
 
-def same_bytes(one: Recording, other: Recording) -> None:
-    """Compare two recordings in every bit of every column."""
-    for table, twin in ((one.requests, other.requests), (one.steps, other.steps), (one.gaps, other.gaps)):
-        assert list(table) == list(twin)
-        for name, column in table.items():
-            if column.dtype == object:
-                assert column.tolist() == twin[name].tolist(), name
-            else:
-                assert column.tobytes() == twin[name].tobytes(), name
-    for name in ("blocks_total", "blocks_peak", "max_concurrent", "slot_steps", "idle_slot_steps", "end_s", "warnings"):
-        assert getattr(one, name) == getattr(other, name), name
-
-
-@quick
+@examples(120, thorough=800)
 @given(any_case)
-def test_run_ends_with_everybody_accounted_for(case: Case) -> None:
-    """Every run ends within a bound on its steps, keeps all invariants, and serves whoever can be served."""
+def test_every_run_ends_with_all_requests_accounted_for(case: Case) -> None:
+    """Every run ends within a bound on its steps, keeps all invariants, and serves the requests that can be served."""
     ends(case)
 
 
-@quick
+@examples(120, thorough=800)
 @given(any_case)
 def test_folding_changes_nothing(case: Case) -> None:
     """Folded and step-by-step runs leave the same bytes in every column."""
-    same_bytes(case.play(fast=True), case.play(fast=False))
+    assert differences(case.play(fast=True), case.play(fast=False)) == []
 
 
-@pytest.mark.slow
-@thorough
-@given(any_case)
-def test_run_ends_and_folding_changes_nothing_in_many_cases(case: Case) -> None:
-    """The same promises over many more scenarios."""
-    ends(case)
-    same_bytes(case.play(fast=True), case.play(fast=False))
-
-
-@quick
+@examples(120)
 @given(cases(iteration_keys() | static_keys(), (ROUGH_LINEAR, EXACT_LINEAR)), st.sampled_from([10**6, 1000, 128]))
 def test_folding_changes_nothing_on_a_clock_of_ticks(case: Case, ticks_per_s: int) -> None:
     """Rounding step ends to ticks is done step by step, folded or not; ends are whole ticks."""
     slow_enough = replace(case.step_time, overhead_s=0.01)  # type: ignore[type-var] # both models are linear
     ticking = replace(case, ticks_per_s=ticks_per_s, step_time=slow_enough)
     recording = ticking.play(fast=True)
-    same_bytes(recording, ticking.play(fast=False))
+    assert differences(recording, ticking.play(fast=False)) == []
     finish_s = recording.requests["finish_s"][recording.requests["status"] == "finished"]
     assert (np.round(finish_s * ticks_per_s) / ticks_per_s == finish_s).all()
 
 
-@quick
+@examples(120)
 @given(any_case)
 def test_earlier_horizon_shows_the_beginning_of_the_same_run(case: Case) -> None:
     """Up to the horizon a run is the one without a horizon: same first tokens, same finishes."""
@@ -120,7 +96,7 @@ def test_earlier_horizon_shows_the_beginning_of_the_same_run(case: Case) -> None
         np.testing.assert_array_equal(cut.requests[name], np.where(within, expected, np.nan))
 
 
-@quick
+@examples(120)
 @given(cases(iteration_keys() | static_keys(), (CONSTANT,)), st.sampled_from([2.0, 4.0, 0.5]))
 def test_time_has_no_scale(case: Case, factor: float) -> None:
     """Arrivals, steps and timeouts stretched by a power of two stretch the whole run by it, to the last bit."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 
 from simqueue.request import Request
 from simqueue.simulation import Recording
 
+from ..helpers.profiles import examples
 from .cases import CONSTANT, EXACT_LINEAR, FINE_S, TICK_S, Case, cases, iteration_keys
 from .walk import Asked, Guest, House, Walk, pooled_gaps, rows
 
@@ -36,8 +36,6 @@ THRASHING = Case(
     block_size=16,
     step_time=CONSTANT,
 )
-quick = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-thorough = settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def constant_seconds(*_: int) -> float:
@@ -116,17 +114,9 @@ def agree(case: Case) -> None:
 exact_cases = cases(iteration_keys(), (CONSTANT, EXACT_LINEAR))
 
 
-@quick
+@examples(250, thorough=1500)
 @example(THRASHING)
 @given(exact_cases)
 def test_schedule_is_the_one_that_a_plain_walk_finds(case: Case) -> None:
     """Times, preemptions, steps and gaps are exactly those of a walk over requests, blocks and tokens."""
-    agree(case)
-
-
-@pytest.mark.slow
-@thorough
-@given(exact_cases)
-def test_schedule_is_the_one_that_a_plain_walk_finds_in_many_cases(case: Case) -> None:
-    """The same promise, over many more scenarios."""
     agree(case)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
+from ..helpers.profiles import examples
 from .cases import CONSTANT, EXACT_LINEAR, FINE_S, TICK_S, Case, cases, static_keys
 from .test_reference import outcome, recorded, step_rows
 from .walk import KEYS, Asked, Guest, Step, pooled_gaps, rows
-
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-thorough = settings(max_examples=700, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class Waves:
@@ -137,17 +134,9 @@ def agree(case: Case) -> None:
 waves = cases(static_keys(), (CONSTANT, EXACT_LINEAR))
 
 
-@quick
+@examples(150, thorough=700)
 @given(waves)
 def test_waves_are_those_of_a_plain_walk(case: Case) -> None:
-    """Times, rows, blocks and gaps of all waves are exactly those of a walk over them."""
-    agree(case)
-
-
-@pytest.mark.slow
-@thorough
-@given(waves)
-def test_waves_are_those_of_a_plain_walk_in_many_cases(case: Case) -> None:
-    """The same promise, over many more scenarios, with and without their horizon."""
+    """Times, rows, blocks and gaps of all waves are exactly those of a walk over them, with and without a horizon."""
     agree(case)
     agree(replace(case, horizon_s=math.inf))

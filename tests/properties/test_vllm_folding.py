@@ -5,46 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
-from simqueue.simulation import Recording
-
+from ..helpers.profiles import examples
+from ..helpers.recordings import differences
 from .vllm_cases import VllmCase, talking_cases, vllm_cases
 
-quick = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-thorough = settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-
-def same_bytes(one: Recording, other: Recording) -> None:
-    """Compare two recordings in every bit of every column."""
-    for table, twin in ((one.requests, other.requests), (one.steps, other.steps), (one.gaps, other.gaps)):
-        assert list(table) == list(twin)
-        for name, column in table.items():
-            if column.dtype == object:
-                assert column.tolist() == twin[name].tolist(), name
-            else:
-                assert column.tobytes() == twin[name].tobytes(), name
-    for name in ("blocks_peak", "max_concurrent", "end_s", "warnings", "prefix"):
-        assert getattr(one, name) == getattr(other, name), name
-
-
-@quick
+@examples(250, thorough=3000)
 @given(vllm_cases() | talking_cases())
 def test_folding_changes_nothing(case: VllmCase) -> None:
     """Folded and step-by-step runs leave the same bytes in every column of requests, steps and gaps."""
-    same_bytes(case.play(fast=True), case.play(fast=False))
+    assert differences(case.play(fast=True), case.play(fast=False)) == []
 
 
-@pytest.mark.slow
-@thorough
-@given(vllm_cases() | talking_cases())
-def test_folding_changes_nothing_in_many_cases(case: VllmCase) -> None:
-    """The same promise over many more scenarios."""
-    same_bytes(case.play(fast=True), case.play(fast=False))
-
-
-@quick
+@examples(250)
 @given(vllm_cases(most=8))
 def test_everybody_is_served_who_can_be(case: VllmCase) -> None:
     """First come first served, whoever fits the pool gets all tokens, or what max_model_len leaves of them.
@@ -62,7 +37,7 @@ def test_everybody_is_served_who_can_be(case: VllmCase) -> None:
     assert (requests["tokens_emitted"][finished] == limit[finished]).all()
 
 
-@quick
+@examples(250)
 @given(vllm_cases(most=8))
 def test_a_prefix_cache_without_common_tokens_finds_only_ones_own(case: VllmCase) -> None:
     """Requests whose tokens are nobody else's never hit at their first admission."""

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from simqueue.request import Request
 from simqueue.schedulers.vllm_v1 import VllmV1Rules
 from simqueue.simulation.options import SeenStep
 
+from ..helpers.profiles import examples
 from .vllm_cases import CONSTANT, EXACT_LINEAR, TICK_UNITS, UNIT_S, VllmCase, talking_cases, vllm_cases
 from .vllm_walk import UNCAPPED, Asked, Engine, Step, Token, Walk
 
-quick = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-thorough = settings(max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 exact_cases = vllm_cases((CONSTANT, EXACT_LINEAR))
 
 
@@ -122,25 +120,17 @@ def agrees(case: VllmCase) -> None:
         assert recording.prefix.self_hit_tokens == sum(guest.self_hits for guest in walk.guests)
 
 
-@quick
+@examples(200, thorough=1500)
 @given(exact_cases)
 def test_every_step_is_the_references(case: VllmCase) -> None:
     """Shares and their order, preemptions, hits, free blocks, queue lengths and times are those of the reference."""
     agrees(case)
 
 
-@quick
+@examples(200, thorough=1500)
 @given(talking_cases())
 def test_every_step_is_the_references_while_answers_are_made(case: VllmCase) -> None:
     """Next turns and copies that come too early find just the blocks that are registered by then, in both modes."""
-    agrees(case)
-
-
-@pytest.mark.slow
-@thorough
-@given(exact_cases | talking_cases())
-def test_every_step_is_the_references_in_many_cases(case: VllmCase) -> None:
-    """The same promise over many more scenarios."""
     agrees(case)
 
 

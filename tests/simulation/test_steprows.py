@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.request import Job, Request
@@ -67,7 +67,6 @@ def test_what_differs_starts_a_row() -> None:
     assert [one["preempted"] for one in found][-5:] == [0, 1, 0, 0, 0]
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 9), st.booleans(), st.integers(0, 1)), min_size=1, max_size=8),
     st.data(),

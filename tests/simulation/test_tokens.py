@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.request import Job, Request
@@ -82,7 +82,6 @@ plays = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(plays)
 def test_gaps_are_those_of_all_token_times(
     steps: list[tuple[list[int], list[float], bool, list[int], list[int], list[int]]],

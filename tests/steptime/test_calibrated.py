@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.errors import InputError
@@ -14,6 +14,8 @@ from simqueue.steptime.build import build
 from simqueue.steptime.calibrated import CalibratedStepTime
 from simqueue.steptime.preset import load_preset
 from simqueue.steptime.roofline import RooflineStepTime
+
+from ..helpers.profiles import examples
 
 HERE = Path()
 H100 = load_gpu("h100-sxm", HERE)
@@ -166,7 +168,7 @@ def built(preset: str, model: str, tensor_parallel: int) -> tuple[CalibratedStep
 
 
 @pytest.mark.parametrize("preset", FITTED)
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(batch=BATCHES, tensor_parallel=st.sampled_from([1, 2, 4, 8]))
 def test_no_preset_is_faster_than_the_peaks(preset: str, batch: Batch, tensor_parallel: int) -> None:
     """No calibrated step takes less than the ideal roofline at full bandwidth and full peak."""
@@ -176,7 +178,7 @@ def test_no_preset_is_faster_than_the_peaks(preset: str, batch: Batch, tensor_pa
 
 
 @pytest.mark.parametrize("preset", FITTED)
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(batch=BATCHES, tensor_parallel=st.sampled_from([1, 4]))
 def test_the_terms_that_count_add_up(preset: str, batch: Batch, tensor_parallel: int) -> None:
     """The explained terms marked as counting add up to the step's time, in every preset and kind of step."""

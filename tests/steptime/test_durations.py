@@ -4,7 +4,7 @@ from bisect import bisect_left
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.hardware import ModelSettings, load_gpu, load_model
@@ -12,6 +12,8 @@ from simqueue.steptime import Batch, ConstantSettings, LinearSettings, RooflineS
 from simqueue.steptime.build import build
 from simqueue.steptime.roofline import RooflineStepTime
 from simqueue.steptime.work import Work
+
+from ..helpers.profiles import examples
 
 H100 = load_gpu("h100-sxm", Path())
 # Weights and KV that are no whole numbers of bytes a GPU: every operation rounds.
@@ -53,7 +55,7 @@ def batches(draw: st.DrawFn) -> Batch:
 
 
 @pytest.mark.parametrize("model", MODELS + CALIBRATED)
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(batch=batches(), n=st.one_of(st.integers(0, 64), st.integers(65, 300)), start_s=st.floats(0, 1e6))
 def test_durations_are_bit_identical_to_single_steps(model: StepTime, batch: Batch, n: int, start_s: float) -> None:
     """The i-th of n steps in a row takes, bit for bit, what that step takes alone, and ends sum up in order."""
@@ -70,7 +72,6 @@ def test_durations_are_bit_identical_to_single_steps(model: StepTime, batch: Bat
 
 
 @pytest.mark.parametrize("model", MODELS)
-@settings(deadline=None)
 @given(batch=batches())
 def test_more_work_never_takes_less_time(model: StepTime, batch: Batch) -> None:
     """A decode more, a token of context more, a prompt piece more or a larger chunk never shortens a step."""
@@ -94,7 +95,6 @@ def test_more_work_never_takes_less_time(model: StepTime, batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("model", CALIBRATED)
-@settings(deadline=None)
 @given(decode_seqs=st.integers(0, 500), context=st.integers(1, 100_000), prefill=PIECES, drafts=st.integers(1, 3))
 def test_more_work_of_the_same_kind_never_takes_less_time(
     model: StepTime, decode_seqs: int, context: int, prefill: tuple[tuple[int, int], ...], drafts: int

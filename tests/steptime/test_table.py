@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.errors import InputError
@@ -45,7 +45,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("table"), grid([0, 1, 8, 64], [1, 512, 4096], [0, 128, 512]))
 
 
-@settings(deadline=None)
 @given(st.integers(1, 64), st.integers(1, 4096), st.integers(0, 512))
 def test_straight_lines_between_points(decodes: int, context: int, prefill: int) -> None:
     """Inside the grid a time that is linear in each axis comes back exactly."""

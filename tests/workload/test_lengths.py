@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from scipy import integrate, stats
@@ -18,6 +18,8 @@ from simqueue.workload.build import build_lengths
 from simqueue.workload.lengths import LengthSettings
 from simqueue.workload.lengths.base import LengthDistribution
 from simqueue.workload.streams import stream
+
+from ..helpers.profiles import examples
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(LengthSettings)
 
@@ -223,7 +225,7 @@ def bounded_laws(draw: st.DrawFn) -> dict[str, Any]:
     return {"distribution": kind, "min": low, "max": high, "bounds": bounds, **own[kind]}
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(keys=bounded_laws(), seed=st.integers(0, 2**32))
 def test_bounds_are_honoured_by_every_law(keys: dict[str, Any], seed: int) -> None:
     """No sample and no mean lies outside [min, max], whatever the law; impossible bounds are refused, not ignored."""

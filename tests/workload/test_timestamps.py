@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.workload.traces.timestamps import TICKS_PER_S, BadTimestampError, parse_timestamps
+
+from ..helpers.profiles import examples
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -26,7 +28,7 @@ def written_ticks(draw: st.DrawFn) -> tuple[int, str]:
     return ticks, text + draw(st.sampled_from(["", "Z", "+00:00"]))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(written_ticks(), min_size=1, max_size=20))
 def test_timestamps_come_back_exactly(rows: list[tuple[int, str]]) -> None:
     """Any mixture of accepted forms reads back as the ticks that were written, by Python's own calendar."""
