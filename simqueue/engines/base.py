@@ -173,7 +173,7 @@ def reject_flags(flags: Settings, names: Iterable[str], text: str, neutral: Cont
     text : str
         The text of the error.
     neutral : container
-        Values that are allowed all the same, besides the flag's own default.
+        Values that are allowed although the flag does not exist, besides its default.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Accelerators and model geometry: data files with sources, a config.json reader, the size of the KV pool."""
+"""GPUs and models: data files with sources, a config.json reader, and the size of the KV pool."""
 
 from simqueue.hardware.gpu import Gpu, GpuSettings
 from simqueue.hardware.library import (

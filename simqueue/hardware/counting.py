@@ -1,4 +1,4 @@
-"""How many parameters a geometry has, matrix by matrix."""
+"""Counts the parameters of a model geometry, matrix by matrix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All parameters; those of a table only looked up; those of the output head; the routed experts."""
+    """Parameters of a model.
+
+    Attributes
+    ----------
+    total : int
+        All stored parameters.
+    lookup : int
+        Parameters of an embedding table that is not shared with the output head.
+    head : int
+        Parameters of the output head.
+    experts : Experts or None
+        The routed experts.
+    """
 
     total: int
     lookup: int
@@ -22,7 +34,7 @@ class Parts:
 
 
 def counted(shape: ModelSettings) -> Parts:
-    """Count the parameters of a geometry. Precondition: `hidden`, `intermediate` and `vocab` are given."""
+    """Count the parameters of a geometry. Precondition: `hidden`, `intermediate` and `vocab` are not None."""
     hidden = shape.hidden or 0
     table = (shape.vocab or 0) * hidden
     lookup = 0 if shape.tied_embeddings else table
@@ -45,7 +57,7 @@ def _experts(shape: ModelSettings, hidden: int) -> Experts | None:
 
 
 def _mlp(shape: ModelSettings, hidden: int, intermediate: int) -> int:
-    """Gate, up and down."""
+    """Gate, up and down projections."""
     return 3 * hidden * intermediate + (2 * intermediate + hidden if shape.mlp_bias else 0)
 
 
@@ -66,7 +78,7 @@ def _attention(shape: ModelSettings, hidden: int) -> int:
 
 
 def _latent_attention(shape: ModelSettings, hidden: int, kv_rank: int, rope_dim: int) -> int:
-    """Queries through their own latent (if any), keys and values through theirs, each latent with a norm."""
+    """Projections of queries (through a latent if there is one), of keys and values, and the norm of each latent."""
     value_dim = shape.value_dim or shape.head_dim
     queries = shape.heads * shape.head_dim
     rank = shape.q_lora_rank

@@ -1,4 +1,4 @@
-"""An accelerator: how much memory it reports, how fast it reads it, how fast it multiplies."""
+"""Accelerators: memory size, memory bandwidth, peak FLOP/s, and the link between them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class Gpu:
     Attributes
     ----------
     name : str
-        Its name in the library, or the one given inline.
+        Name in the library, or the name given inline.
     memory_bytes : int or None
-        What the driver reports, not the round figure it is sold under; None where nobody said.
+        Memory as the driver reports it, not the marketing figure; None: unknown.
     bandwidth_bytes_per_s : float
         Peak memory bandwidth.
     flops_per_s : float
         Dense peak (no sparsity) in bf16.
     description : str
-        One line for people.
+        One line of text.
     fp8_flops_per_s, fp4_flops_per_s : float or None
-        Dense peaks of matrices stored in those formats; None where the part widens them to bf16 first.
+        Dense peaks for matrices in these formats; None: the GPU converts them to bf16 first.
     link : str or None
-        What joins GPUs of one node.
+        Interconnect between the GPUs of a node.
     link_bytes_per_s : float or None
-        Its peak for one GPU and one direction; None where nobody said.
+        Peak of the link per GPU and direction; None: unknown.
     """
 
     name: str
@@ -49,55 +49,57 @@ class Gpu:
     link_bytes_per_s: float | None = None
 
     def flops_for(self, weights: WeightFormat | None) -> float:
-        """Return the dense peak for matrices stored in `weights`; what the part lacks is widened to bf16 first."""
+        """Return the dense peak for matrices in format `weights`; that of bf16 if the GPU has none of its own."""
         peaks = {"fp8": self.fp8_flops_per_s, "fp4": self.fp4_flops_per_s}
         return peaks.get(weights or "bf16") or self.flops_per_s
 
     @property
     def ridge_flops_per_byte(self) -> float:
-        """Arithmetic intensity at which memory time and compute time are equal at peak rates, in FLOP/B."""
+        """Arithmetic intensity in FLOP/B at which memory time and compute time are equal at peak rates."""
         return self.flops_per_s / self.bandwidth_bytes_per_s
 
 
 class GpuSettings(Settings):
-    """A GPU written inline. Give its memory in MiB or in bytes; leave it out where nothing is sized by it."""
+    """A GPU written inline. Memory is given in MiB or in bytes; it can be left out if no KV pool is sized by it."""
 
-    name: str = Field(default="inline", min_length=1, description="Name shown in results.")
+    name: str = Field(default="inline", min_length=1, description="name shown in results")
     memory_mib: Count | None = Field(
         default=None,
         gt=0,
-        description="Memory as the driver reports it (nvidia-smi), not the marketing figure.",
+        description="memory as the driver reports it (nvidia-smi), not the marketing figure",
         json_schema_extra={"unit": "MiB"},
     )
     memory_bytes: Count | None = Field(
         default=None,
         gt=0,
-        description="The same in bytes; give one of the two.",
+        description="the same in bytes; give one of the two",
         json_schema_extra={"unit": "B"},
     )
-    bandwidth_bytes_per_s: float = Field(ge=1, description="Peak memory bandwidth.", json_schema_extra={"unit": "B/s"})
+    bandwidth_bytes_per_s: float = Field(ge=1, description="peak memory bandwidth", json_schema_extra={"unit": "B/s"})
     flops_per_s: float = Field(
         ge=1,
-        description="Dense peak, without sparsity, in bf16.",
+        description="dense peak in bf16, without sparsity",
         json_schema_extra={"unit": "FLOP/s"},
     )
     fp8_flops_per_s: float | None = Field(
         default=None,
         ge=1,
-        description="The same for fp8 matrices. Default: flops_per_s.",
+        description="the same for fp8 matrices; default: flops_per_s",
         json_schema_extra={"unit": "FLOP/s"},
     )
     fp4_flops_per_s: float | None = Field(
         default=None,
         ge=1,
-        description="The same for fp4 matrices. Default: flops_per_s.",
+        description="the same for fp4 matrices; default: flops_per_s",
         json_schema_extra={"unit": "FLOP/s"},
     )
-    link: str | None = Field(default=None, min_length=1, description="What joins the GPUs of a node, for people.")
+    link: str | None = Field(
+        default=None, min_length=1, description="name of the interconnect between the GPUs of a node"
+    )
     link_bytes_per_s: float | None = Field(
         default=None,
         ge=1,
-        description="Peak between GPUs, of one GPU in one direction; needed by calibrated presets with several GPUs.",
+        description="peak of the interconnect per GPU and direction; needed by calibrated presets on several GPUs",
         json_schema_extra={"unit": "B/s"},
     )
 

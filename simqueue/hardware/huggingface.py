@@ -1,4 +1,4 @@
-"""Reads the config.json of a model from Hugging Face as it is; what it cannot count it refuses by name."""
+"""Reads a Hugging Face config.json; features that are not modelled are errors that name the key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GEMMA3_DEFAULTS = {
     "sliding_window_pattern": 6,
     "tie_word_embeddings": True,
 }
-# What published files leave to the defaults of their configuration class in transformers.
+# Defaults of the configuration classes in transformers, for keys that published files leave out.
 _CLASS_DEFAULTS: Mapping[str, Config] = {
     "Gemma3ForCausalLM": _GEMMA3_DEFAULTS,
     "Gemma3ForConditionalGeneration": _GEMMA3_DEFAULTS,
@@ -44,12 +44,12 @@ def read_config(file: Path, name: str) -> ModelSettings:
     file : Path
         The config.json.
     name : str
-        The name results show.
+        Name shown in results.
 
     Raises
     ------
     InputError
-        The file cannot be read, its architecture is not known, or it holds something that is not modelled.
+        If the file cannot be read, its architecture is unknown, or it has a feature that is not modelled.
     """
     config: Config = read_json(file)
     architecture = _architecture(config, file)
@@ -73,7 +73,7 @@ def _architecture(config: Config, file: Path) -> str:
 
 
 def _text_part(config: Config) -> Config:
-    """Return the language model of a config that also describes a vision tower."""
+    """Return the config of the language model in a config that also describes a vision model."""
     text = config.get("text_config")
     return {**config, **text} if isinstance(text, dict) else config
 
@@ -110,7 +110,7 @@ def _head_dim(config: Config, file: Path) -> Any:
     hidden, heads = config["hidden_size"], config["num_attention_heads"]
     if not (isinstance(hidden, int) and isinstance(heads, int) and heads > 0 and hidden % heads == 0):
         raise InputError(
-            f"{file}: no head_dim, and hidden_size {hidden!r} is no multiple of num_attention_heads {heads!r}"
+            f"{file}: no head_dim, and hidden_size {hidden!r} is not a multiple of num_attention_heads {heads!r}"
         )
     return hidden // heads
 
@@ -123,13 +123,13 @@ def _dtype_bytes(config: Config, file: Path) -> int:
 
 
 def _attention_biases(config: Config) -> Keys:
-    """``attention_bias`` puts biases on all four projections, ``mlp_bias`` on the matrices of the MLP."""
+    """Return biases: ``attention_bias`` adds them to all four projections, ``mlp_bias`` to the matrices of the MLP."""
     keys: Keys = {"qkv_bias": True, "output_bias": True} if config.get("attention_bias") else {}
     return keys | ({"mlp_bias": True} if config.get("mlp_bias") else {})
 
 
 def _windows(config: Config, file: Path, *, switched: bool) -> Keys:
-    """Return how many layers have a window; without a list of layers a window that is on holds in all of them."""
+    """Return the number of layers with a window; if the config lists no layers, an active window is in all of them."""
     window = config.get("sliding_window")
     if window is None or not switched:
         return {}
@@ -147,7 +147,7 @@ def _windows(config: Config, file: Path, *, switched: bool) -> Keys:
 
 
 def _quantisation(config: Config, file: Path) -> Keys:
-    """Return the formats of a checkpoint that is stored quantised."""
+    """Return the number formats of a quantised checkpoint."""
     quantisation = config.get("quantization_config")
     if not quantisation:
         return {}
@@ -160,15 +160,15 @@ def _quantisation(config: Config, file: Path) -> Keys:
 
 
 def _dense(config: Config, file: Path) -> Keys:
-    """A dense architecture whose common keys say it all."""
+    """A dense architecture; the common keys describe it completely."""
     for key in ("num_experts", "num_local_experts"):
         if config.get(key):
-            raise InputError(f"{file}: {key} is set ({config[key]!r}), which a dense architecture does not have")
+            raise InputError(f"{file}: {key} = {config[key]!r} in a dense architecture")
     return {}
 
 
 def _qwen2(config: Config, file: Path) -> Keys:
-    """Biases on query, key and value, whatever the config says."""
+    """Query, key and value projections always have biases."""
     return {**_dense(config, file), "qkv_bias": True}
 
 
@@ -197,13 +197,13 @@ def _mixtral(config: Config, file: Path) -> Keys:
 
 
 def _gpt_oss(config: Config, file: Path) -> Keys:
-    """Biases throughout and one attention sink a head."""
+    """All projections have biases, and each head has an attention sink."""
     on = dict.fromkeys(("qkv_bias", "output_bias", "mlp_bias", "router_bias", "attention_sinks"), True)
     return {**_mixtral(config, file), **on}
 
 
 def _deepseek(config: Config, file: Path) -> Keys:
-    """Latent attention: each head's queries and keys have a part without and one with positions."""
+    """Latent attention: queries and keys of a head have a part without positions and a part with positions."""
     if config.get("moe_layer_freq", 1) != 1:
         raise InputError(f"{file}: moe_layer_freq {config['moe_layer_freq']!r} is not modelled, only 1")
     rope_dim = _needed(config, "qk_rope_head_dim", file)
@@ -225,7 +225,7 @@ def _deepseek(config: Config, file: Path) -> Keys:
 
 
 def _gemma3(config: Config, file: Path) -> Keys:
-    """Norms before and behind each block."""
+    """Norms before and after each block."""
     return {**_dense(config, file), "qk_norm": True, "sandwich_norms": True}
 
 

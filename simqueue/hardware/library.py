@@ -1,4 +1,4 @@
-"""The GPUs and models that come with the package, and the one way to get one: by name, by file, or inline."""
+"""GPUs and models in the package; loads a GPU or a model by name, from a file, or from inline keys."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def _form(value: Any) -> str:
 
 
 GpuChoice = Annotated[Annotated[str, Tag("name")] | Annotated[GpuSettings, Tag("inline")], Discriminator(_form)]
-"""What a scenario's `gpu` key takes."""
+"""The `gpu` key of a scenario: a name, a file, or inline keys."""
 
 ModelChoice = Annotated[Annotated[str, Tag("name")] | Annotated[ModelSettings, Tag("inline")], Discriminator(_form)]
-"""What a scenario's `model` key takes."""
+"""The `model` key of a scenario: a name, a file, or inline keys."""
 
 
 GPUS = Library(files("simqueue.hardware") / "gpus", "gpu")
@@ -34,12 +34,12 @@ MODELS = Library(files("simqueue.hardware") / "models", "model")
 
 
 def gpu_names() -> list[str]:
-    """Return the names of the GPUs that come with the package, sorted."""
+    """Return the names of the GPUs in the package, sorted."""
     return GPUS.names()
 
 
 def model_names() -> list[str]:
-    """Return the names of the models that come with the package, sorted."""
+    """Return the names of the models in the package, sorted."""
     return MODELS.names()
 
 
@@ -49,14 +49,14 @@ def load_gpu(value: str | GpuSettings, base_dir: Path = Path()) -> Gpu:
     Parameters
     ----------
     value : str or GpuSettings
-        A name from `gpu_names`, a path to a YAML file with the keys of the inline form, or the inline form.
+        A name from `gpu_names`, a path of a YAML file with the keys of `GpuSettings`, or those settings.
     base_dir : Path
-        Where a relative path starts.
+        Start of a relative path.
 
     Raises
     ------
     InputError
-        An unknown name (the nearest is named), or a file that breaks the rules.
+        If the name is unknown (the message has the nearest one), or the file is not valid.
     """
     if isinstance(value, GpuSettings):
         return _gpu(value)
@@ -74,15 +74,14 @@ def load_model(value: str | ModelSettings, base_dir: Path = Path()) -> Model:
     Parameters
     ----------
     value : str or ModelSettings
-        A name from `model_names`, a path to a Hugging Face config.json (or to the folder that holds it), or
-        the inline form.
+        A name from `model_names`, a path of a Hugging Face config.json or of its folder, or settings.
     base_dir : Path
-        Where a relative path starts.
+        Start of a relative path.
 
     Raises
     ------
     InputError
-        An unknown name (the nearest is named), or a config.json that is not understood.
+        If the name is unknown (the message has the nearest one), or the config.json is not supported.
     """
     if isinstance(value, ModelSettings):
         return _model(value)
@@ -155,7 +154,7 @@ def _looks_like_a_file(value: str, base_dir: Path, endings: tuple[str, ...]) -> 
 
 
 def gpu_rows() -> list[dict[str, Any]]:
-    """Return one row a GPU for a table, units in the keys."""
+    """Return one row per GPU for a table, with units in the keys."""
     gpus = [load_gpu(name, Path()) for name in gpu_names()]
     return [
         {
@@ -175,7 +174,7 @@ def gpu_rows() -> list[dict[str, Any]]:
 
 
 def model_rows() -> list[dict[str, Any]]:
-    """Return one row a model for a table, units in the keys."""
+    """Return one row per model for a table, with units in the keys."""
     models = [load_model(name, Path()) for name in model_names()]
     return [
         {

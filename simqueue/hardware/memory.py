@@ -1,4 +1,4 @@
-"""From memory to KV blocks: what the weights leave of a GPU, and whether they fit at all."""
+"""Size of the KV pool: the memory that the weights leave, in blocks."""
 
 from __future__ import annotations
 
@@ -8,51 +8,54 @@ from simqueue.hardware.model import Model
 
 
 def check_fits(gpu: Gpu, model: Model, tensor_parallel: int, memory_share: float) -> None:
-    """Raise an InputError unless each GPU's part of the weights is smaller than the memory it may use.
+    """Check that the weights fit into the usable memory of the GPUs; a GPU of unknown memory passes.
 
-    A GPU whose memory nobody stated is taken to be large enough: there is nothing to compare with.
+    Raises
+    ------
+    InputError
+        If the share of the weights on each GPU is not smaller than ``memory_share * memory``.
     """
     if gpu.memory_bytes is not None:
         _bytes_left(gpu, model, tensor_parallel, memory_share, gpu.memory_bytes)
 
 
 def kv_pool_blocks(gpu: Gpu, model: Model, tensor_parallel: int, memory_share: float, block_size: int) -> int:
-    """Return how many KV blocks fit beside the weights on each GPU.
+    """Return how many KV blocks fit into the memory that the weights leave on each GPU.
 
-    ``floor((memory_share * memory - weights / TP) / (block_size * KV bytes a token on each GPU))``.
-    Activations and other overheads are what `memory_share` leaves out.
+    ``floor((memory_share * memory - weights / TP) / (block_size * KV bytes per token and GPU))``.
+    Activations and other overheads are covered by the share of memory that `memory_share` leaves out.
 
     Parameters
     ----------
     gpu : Gpu
-        Its reported memory counts.
+        The reported memory is used.
     model : Model
-        Its stored weights count, the embedding table included.
+        All stored weights are counted, including the embedding table.
     tensor_parallel : int
-        GPUs that share the model; fewer KV heads than GPUs are replicated.
+        Number of GPUs the model is split over. If it exceeds the number of KV heads, KV heads are replicated.
     memory_share : float
-        Share of the reported memory that the server may use, in (0, 1].
+        Share of the reported memory that the server uses, in (0, 1].
     block_size : int
-        Tokens a block.
+        Tokens per block.
 
     Raises
     ------
     InputError
-        The GPU states no memory, the weights do not fit, not one block fits, or the heads cannot be shared
-        out.
+        If the GPU's memory is unknown, the weights do not fit, not one block fits, or the heads cannot be divided
+        over the GPUs.
     """
     block_bytes = block_size * model.kv_bytes_per_token_per_gpu(tensor_parallel)
     if gpu.memory_bytes is None:
         raise InputError(
-            f"{gpu.name} states no memory, so the KV pool cannot be sized; give memory_mib there, or kv_cache.blocks",
+            f"the memory of {gpu.name} is unknown, so the KV pool cannot be sized; give memory_mib or kv_cache.blocks",
             "gpu",
         )
     left_bytes = _bytes_left(gpu, model, tensor_parallel, memory_share, gpu.memory_bytes)
     blocks = int(left_bytes // block_bytes)
     if blocks < 1:
         raise InputError(
-            f"{model.name} leaves {left_bytes / GB:.3f} GB of {gpu.name}, "
-            f"and one block of {block_size} tokens takes {block_bytes / GB:.3f} GB",
+            f"no KV block fits: {model.name} leaves {left_bytes / GB:.3f} GB of {gpu.name}, "
+            f"one block of {block_size} tokens takes {block_bytes / GB:.3f} GB",
             "kv_cache",
         )
     return blocks

@@ -1,4 +1,4 @@
-"""A model as a cost: what it stores, what a step reads of it, what a token computes and keeps."""
+"""Cost model of a transformer: bytes stored and read, FLOPs per token, KV bytes per token."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Experts:
     Attributes
     ----------
     layers : int
-        Layers that have experts.
+        Number of layers with experts.
     count, active : int
-        Experts in such a layer, and how many of them one token goes through.
+        Experts per such layer, and experts that one token is routed to.
     parameters : int
-        Of one expert in one layer.
+        Parameters of one expert in one layer.
     """
 
     layers: int
@@ -28,51 +28,53 @@ class Experts:
     parameters: int
 
     def distinct(self, tokens: int) -> float:
-        """Return how many experts of a layer `tokens` tokens are expected to reach under even, independent routing.
+        """Return the expected number of experts of a layer that `tokens` tokens are routed to.
 
-        ``count * (1 - (1 - active / count) ** tokens)``: it tends to all of them, not to the active ones.
+        ``count * (1 - (1 - active / count) ** tokens)``, with uniform, independent routing. For many tokens this tends
+        to `count`, not to `active`.
         """
         return self.count * (1 - (1 - self.active / self.count) ** tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A decoder-only transformer: dense or with experts, with grouped-query or latent attention.
+    """A decoder-only transformer, dense or mixture-of-experts, with grouped-query or latent attention.
 
     Attributes
     ----------
     name : str
-        Its name in the library, or the one given inline.
+        Name in the library, or the name given inline.
     layers, heads, kv_heads, head_dim : int
-        Shape of the attention.
+        Shape of the attention. `head_dim` is the width of a head's queries and keys.
     parameters : int
-        All stored parameters; tied embeddings count once.
+        All stored parameters; tied embeddings are counted once.
     lookup_parameters : int
-        Those of an embedding table that is only looked up: stored, never read as a whole, never multiplied.
-        0 where the table is tied to the head, or where only a total is known.
+        Parameters of an embedding table that is only used for look-ups: it is stored, but steps do not read or multiply
+        all of it. 0 if the table is tied to the output head, or if only the total is known.
     head_parameters : int
-        Those of the output head, which multiplies sampled rows only; 0 where only a total is known.
+        Parameters of the output head, which is computed for sampled rows only; 0 if only the total is known.
     dtype_bytes : int
-        Bytes of one number that is not quantised: embeddings, head, and all else unless said otherwise below.
+        Bytes per number of embeddings and output head, and of everything without a format of its own below.
     max_position : int or None
-        Longest sequence the model was made for, in tokens; None where nobody said.
+        Longest sequence that the model supports, in tokens; None: unknown.
     description : str
-        One line for people.
+        One line of text.
     hidden : int or None
-        Width of the residual stream, which tensor parallelism sends around; None where only a total is known.
+        Width of the residual stream, which all-reduces of tensor parallelism transfer; None if only the total is known.
     value_dim : int or None
-        Width of one head's values where it differs from `head_dim`, the width of its queries and keys.
+        Width of a head's values; None: `head_dim`.
     latent_dim : int or None
-        Numbers that latent attention (MLA) keeps for a token in a layer, in place of keys and values.
+        Numbers that latent attention (MLA) stores per token and layer instead of keys and values; None: no MLA.
     window_layers, window_tokens : int
-        Layers that attend to the latest `window_tokens` tokens only; 0 without windows.
+        Number of layers with a sliding window of `window_tokens` tokens; 0 if there are none.
     experts : Experts or None
+        Routed experts; None for a dense model.
     weights : {"fp32", "bf16", "fp8", "fp4"} or None
-        Format of the layers' matrices; None: `dtype_bytes`.
+        Number format of the layers' matrices; None: `dtype_bytes`.
     expert_weights : same or None
-        Format of the routed experts where it differs from that of the other matrices.
+        Number format of the routed experts; None: that of the other matrices.
     kv_format : {"fp32", "bf16", "fp8"} or None
-        Format of the KV cache; None: `dtype_bytes`.
+        Number format of the KV cache; None: `dtype_bytes`.
     """
 
     name: str
@@ -97,7 +99,7 @@ class Model:
     kv_format: KVFormat | None = None
 
     def with_precision(self, weights: WeightFormat | None = None, kv: KVFormat | None = None) -> Model:
-        """Return the same model stored in another format; embeddings and head keep theirs. None changes nothing."""
+        """Return the model in other number formats (None: unchanged); embeddings and output head keep theirs."""
         changed = self if weights is None else replace(self, weights=weights, expert_weights=None)
         return changed if kv is None else replace(changed, kv_format=kv)
 
@@ -108,12 +110,12 @@ class Model:
 
     @property
     def layer_parameters(self) -> int:
-        """Parameters of the layers without routed experts: what every step reads and every token multiplies."""
+        """Parameters of the layers without routed experts: every step reads them, every token uses them."""
         return self.parameters - self.lookup_parameters - self.head_parameters - self.expert_parameters
 
     @property
     def active_parameters(self) -> int:
-        """Parameters that one token goes through, embeddings and head included."""
+        """Parameters that one token uses, including embeddings and output head."""
         if self.experts is None:
             return self.parameters
         active = self.experts.layers * self.experts.active * self.experts.parameters
@@ -121,103 +123,105 @@ class Model:
 
     @property
     def layer_bytes_per_parameter(self) -> float:
-        """Bytes of one parameter of the layers' matrices."""
+        """Bytes per parameter of the layers' matrices."""
         return self.dtype_bytes if self.weights is None else BYTES[self.weights]
 
     @property
     def expert_bytes_per_parameter(self) -> float:
-        """Bytes of one parameter of a routed expert."""
+        """Bytes per parameter of routed experts."""
         return self.layer_bytes_per_parameter if self.expert_weights is None else BYTES[self.expert_weights]
 
     @property
     def matrix_format(self) -> WeightFormat | None:
-        """Format of the matrices that most FLOPs of a token go through; None: `dtype_bytes`."""
+        """Number format of the matrices with most of the FLOPs (experts if there are any); None: `dtype_bytes`."""
         return self.expert_weights or self.weights
 
     @property
     def kv_number_bytes(self) -> float:
-        """Bytes of one number in the KV cache."""
+        """Bytes per number in the KV cache."""
         return self.dtype_bytes if self.kv_format is None else BYTES[self.kv_format]
 
     @property
     def weight_bytes(self) -> float:
-        """Bytes that the weights take in memory, all GPUs together."""
+        """Bytes of all stored weights, summed over all GPUs."""
         return self.lookup_parameters * self.dtype_bytes + self.read_bytes
 
     @property
     def read_bytes(self) -> float:
-        """Bytes of weights that a step reads which reaches every expert, all GPUs together."""
+        """Bytes of weights read by a step that uses every expert, summed over all GPUs."""
         return self.dense_read_bytes + self.expert_parameters * self.expert_bytes_per_parameter
 
     @property
     def dense_read_bytes(self) -> float:
-        """Bytes of weights that one step reads, whatever its batch: all but tables only looked up and experts."""
+        """Bytes of weights that every step reads: all but look-up tables and routed experts."""
         return self.head_parameters * self.dtype_bytes + self.layer_parameters * self.layer_bytes_per_parameter
 
     @property
     def kv_numbers_per_layer(self) -> int:
-        """Numbers that one token leaves behind in one layer, over all KV heads."""
+        """Numbers stored per token and layer, summed over all KV heads."""
         if self.latent_dim is not None:
             return self.latent_dim
         return self.kv_heads * (self.head_dim + (self.value_dim or self.head_dim))
 
     @property
     def kv_bytes_per_token(self) -> float:
-        """Bytes of keys and values that one token leaves behind, over all layers and KV heads.
+        """Bytes of keys and values per token, summed over all layers and KV heads.
 
-        Layers with a window count in full, as in engines that keep one block table for all layers.
+        Layers with a window count in full, as in engines with one block table for all layers.
         """
         return self.layers * self.kv_numbers_per_layer * self.kv_number_bytes
 
     @property
     def growing_kv_bytes_per_token(self) -> float:
-        """Bytes that a token beyond the window adds: those of layers without one."""
+        """KV bytes per token beyond the window: only layers without a window store it."""
         return (self.layers - self.window_layers) * self.kv_numbers_per_layer * self.kv_number_bytes
 
     @property
     def window_kv_bytes(self) -> float:
-        """Bytes that layers with a window hold of one request at most."""
+        """Most KV bytes per request in layers with a window."""
         return self.window_layers * self.window_tokens * self.kv_numbers_per_layer * self.kv_number_bytes
 
     @property
     def linear_flops_per_token(self) -> int:
-        """FLOPs of one token through all layers, without attention scores and head: 2 an active parameter."""
+        """FLOPs per token of all layers, without attention scores and output head: 2 per active parameter."""
         return 2 * (self.active_parameters - self.lookup_parameters - self.head_parameters)
 
     @property
     def head_flops_per_row(self) -> int:
-        """FLOPs of the output head for one row whose next token is sampled."""
+        """FLOPs of the output head per sampled row."""
         return 2 * self.head_parameters
 
     @property
     def attention_flops_per_pair(self) -> int:
-        """FLOPs of one query attending to one token: scores and weighted sum, over all layers and heads."""
+        """FLOPs per (query, key) pair: scores and weighted sum, summed over all layers and heads."""
         return self.layers * self.attention_flops_per_pair_and_layer
 
     @property
     def attention_flops_per_pair_and_layer(self) -> int:
-        """The same in one layer."""
+        """FLOPs per (query, key) pair in one layer."""
         return 2 * self.heads * (self.head_dim + (self.value_dim or self.head_dim))
 
     def prefill_attention_flops(self, past: int, new: int) -> int:
-        """Return the FLOPs of causal attention for `new` prompt tokens behind `past` cached ones.
+        """Return the FLOPs of causal attention for `new` prompt tokens after `past` cached ones.
 
-        Without windows ``4 * layers * heads * head_dim * (new * past + new * (new + 1) / 2)``: each new token
-        attends to all past ones, to the new ones before it, and to itself. A layer with a window stops at it.
+        Without windows: ``4 * layers * heads * head_dim * (new * past + new * (new + 1) / 2)``. Each new token attends
+        to all past tokens, to the new tokens before it, and to itself. In a layer with a window, it attends to at most
+        the tokens of the window.
         """
         full = (self.layers - self.window_layers) * attention_pairs(past, new)
         near = self.window_layers * window_pairs(past, new, self.window_tokens) if self.window_layers else 0
         return self.attention_flops_per_pair_and_layer * (full + near)
 
     def kv_bytes_per_token_per_gpu(self, tensor_parallel: int) -> float:
-        """Return the KV bytes of one token on each GPU.
+        """Return the KV bytes per token on each GPU.
 
-        KV heads fewer than GPUs are replicated; so is the latent of MLA, which belongs to all heads together.
+        If there are fewer KV heads than GPUs, KV heads are replicated. The latent of MLA, which all heads share, is
+        always replicated.
 
         Raises
         ------
         InputError
-            The heads cannot be shared out evenly.
+            If the heads cannot be divided evenly over the GPUs.
         """
         self.check_tensor_parallel(tensor_parallel)
         if self.latent_dim is not None:
@@ -226,17 +230,17 @@ class Model:
         return self.kv_bytes_per_token * heads_per_gpu / self.kv_heads
 
     def check_tensor_parallel(self, tensor_parallel: int) -> None:
-        """Raise an InputError unless the heads can be shared out over so many GPUs."""
+        """Raise an InputError unless the heads can be divided evenly over this many GPUs."""
         allowed = self.tensor_parallel_sizes()
         if tensor_parallel not in allowed:
             raise InputError(
-                f"{tensor_parallel} does not share out the {self.heads} heads and {self.kv_heads} KV heads of "
-                f"{self.name}; allowed: {', '.join(map(str, allowed))}",
+                f"the {self.heads} heads and {self.kv_heads} KV heads of {self.name} cannot be divided over "
+                f"{tensor_parallel} GPUs; allowed: {', '.join(map(str, allowed))}",
                 "tensor_parallel",
             )
 
     def tensor_parallel_sizes(self) -> list[int]:
-        """Return the numbers of GPUs over which query heads divide and KV heads divide or are replicated."""
+        """Return the allowed numbers of GPUs: query heads divide evenly, KV heads divide or are replicated."""
         return [
             n
             for n in range(1, self.heads + 1)
@@ -245,11 +249,11 @@ class Model:
 
 
 def attention_pairs(past: int, new: int) -> int:
-    """Return how many (query, key) pairs causal attention forms for `new` tokens behind `past` ones."""
+    """Return the (query, key) pairs of causal attention for `new` tokens after `past` ones."""
     return new * past + new * (new + 1) // 2
 
 
 def window_pairs(past: int, new: int, window: int) -> int:
-    """Return the same where a token attends to at most `window` tokens, itself included."""
+    """Return the same if a token attends to at most `window` tokens, itself included."""
     within = min(new, max(0, window - past))
     return attention_pairs(past, within) + (new - within) * window

@@ -1,4 +1,4 @@
-"""How a model is written down: a geometry, or a parameter count with the shape of the attention."""
+"""Keys of a model: a geometry, or a parameter count with the shape of the attention."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _TOGETHER = (
     ("kv_lora_rank", "rope_dim"),
     ("window_layers", "window_tokens"),
 )
-_MOST = 10**15  # keeps every derived number far inside the exact integers of a float's range
+_MOST = 10**15  # keeps every derived number within the range in which floats are exact integers
 
 
 def _switch(description: str) -> Any:
-    return Field(default=None, description=f"{description} Default: false.")
+    return Field(default=None, description=f"{description}; default: false")
 
 
 def _width(description: str, *, least: int = 1, most: int = 10**7) -> Any:
@@ -35,66 +35,68 @@ def _width(description: str, *, least: int = 1, most: int = 10**7) -> Any:
 class ModelSettings(Settings):
     """A model written inline.
 
-    Either the geometry (`hidden`, `intermediate`, `vocab`), from which parameters are counted; or
-    `parameters`, every one of which is then taken to be read in each step and multiplied for each token.
+    Either the geometry (`hidden`, `intermediate`, `vocab`), from which parameters are counted; or `parameters`, all of
+    which are then assumed to be read in each step and used by each token.
     """
 
-    name: str = Field(default="inline", min_length=1, description="Name shown in results.")
-    layers: Count = Field(ge=1, le=10_000, description="Transformer layers.")
-    heads: Count = Field(ge=1, le=10_000, description="Query heads.")
-    kv_heads: Count = Field(ge=1, le=10_000, description="Key and value heads; fewer than heads with GQA.")
+    name: str = Field(default="inline", min_length=1, description="name shown in results")
+    layers: Count = Field(ge=1, le=10_000, description="transformer layers")
+    heads: Count = Field(ge=1, le=10_000, description="query heads")
+    kv_heads: Count = Field(ge=1, le=10_000, description="key and value heads; fewer than heads with GQA")
     head_dim: Count = Field(
-        ge=1, le=10_000, description="Width of a head's queries and keys; not always hidden / heads."
+        ge=1, le=10_000, description="width of a head's queries and keys; not always hidden / heads"
     )
-    value_dim: Count | None = _width("Width of a head's values, where it differs from head_dim.", most=10_000)
-    hidden: Count | None = _width("Width of the residual stream.")
-    intermediate: Count | None = _width("Width inside the gated MLP (three matrices) of layers without experts.")
-    vocab: Count | None = _width("Rows of the embedding table.", most=10**8)
-    tied_embeddings: bool | None = _switch("The output head is the embedding table.")
-    qk_norm: bool | None = _switch("Queries and keys are normalised per head (Qwen3).")
-    sandwich_norms: bool | None = _switch("Norms stand before and behind attention and MLP (Gemma 3).")
-    qkv_bias: bool | None = _switch("Query, key and value projections have biases (Qwen2).")
-    output_bias: bool | None = _switch("The output projection of the attention has a bias.")
-    mlp_bias: bool | None = _switch("The matrices of MLP and experts have biases.")
-    attention_sinks: bool | None = _switch("Each head has one learned sink logit (gpt-oss).")
-    experts: Count | None = _width("Routed experts in each layer that has them.", most=100_000)
-    experts_per_token: Count | None = _width("Routed experts that one token goes through.", most=100_000)
-    expert_intermediate: Count | None = _width("Width inside one routed expert.")
-    shared_intermediate: Count | None = _width("Width inside the shared experts together. Default: 0.", least=0)
-    dense_layers: Count | None = _width("First layers, which have a plain MLP and no experts. Default: 0.", least=0)
-    router_bias: bool | None = _switch("The router has a bias, or a correction for each expert.")
-    q_lora_rank: Count | None = _width("Latent attention (MLA): rank of the queries' compression, if any.")
-    kv_lora_rank: Count | None = _width("Latent attention (MLA): numbers kept for keys and values together.")
-    rope_dim: Count | None = _width("Latent attention (MLA): width of the shared key with positions; part of head_dim.")
-    window_layers: Count | None = _width("Layers with a sliding window. Default: 0.", least=0, most=10_000)
+    value_dim: Count | None = _width("width of a head's values; default: head_dim", most=10_000)
+    hidden: Count | None = _width("width of the residual stream")
+    intermediate: Count | None = _width("width inside the gated MLP (three matrices) of layers without experts")
+    vocab: Count | None = _width("rows of the embedding table", most=10**8)
+    tied_embeddings: bool | None = _switch("whether the output head is the embedding table")
+    qk_norm: bool | None = _switch("whether queries and keys are normalised per head (Qwen3)")
+    sandwich_norms: bool | None = _switch("whether there are norms before and after attention and MLP (Gemma 3)")
+    qkv_bias: bool | None = _switch("whether the query, key and value projections have biases (Qwen2)")
+    output_bias: bool | None = _switch("whether the output projection of the attention has a bias")
+    mlp_bias: bool | None = _switch("whether the matrices of MLP and experts have biases")
+    attention_sinks: bool | None = _switch("whether each head has a learned sink logit (gpt-oss)")
+    experts: Count | None = _width("routed experts per layer with experts", most=100_000)
+    experts_per_token: Count | None = _width("routed experts per token", most=100_000)
+    expert_intermediate: Count | None = _width("width inside one routed expert")
+    shared_intermediate: Count | None = _width("width inside all shared experts together; default: 0", least=0)
+    dense_layers: Count | None = _width(
+        "number of first layers that have an MLP instead of experts; default: 0", least=0
+    )
+    router_bias: bool | None = _switch("whether the router has a bias, or a correction per expert")
+    q_lora_rank: Count | None = _width("latent attention (MLA): rank of the compressed queries; null: not compressed")
+    kv_lora_rank: Count | None = _width("latent attention (MLA): numbers stored for keys and values together")
+    rope_dim: Count | None = _width("latent attention (MLA): width of the shared key with positions; part of head_dim")
+    window_layers: Count | None = _width("layers with a sliding window; default: 0", least=0, most=10_000)
     window_tokens: Count | None = Field(
         default=None,
         ge=1,
         le=10**9,
-        description="Latest tokens, itself included, that a token attends to in those layers.",
+        description="most tokens, itself included, that a token attends to in those layers",
         json_schema_extra={"unit": "tokens"},
     )
     parameters: Count | None = Field(
-        default=None, ge=1, le=_MOST, description="All parameters, instead of hidden, intermediate and vocab."
+        default=None, ge=1, le=_MOST, description="all parameters, instead of hidden, intermediate and vocab"
     )
     dtype_bytes: Count = Field(
         default=2,
         ge=1,
         le=8,
-        description="Bytes of one weight and of one KV number, unless said otherwise; 2 is bf16.",
+        description="bytes per weight and per KV number without a format of its own; 2 is bf16",
         json_schema_extra={"unit": "B"},
     )
     weights: WeightFormat | None = Field(
-        default=None, description="Format of the layers' matrices; embeddings and head keep dtype_bytes."
+        default=None, description="format of the layers' matrices; embeddings and output head keep dtype_bytes"
     )
     expert_weights: WeightFormat | None = Field(
-        default=None, description="Format of the routed experts, where it differs from the other matrices."
+        default=None, description="format of the routed experts; default: that of the other matrices"
     )
-    kv_format: KVFormat | None = Field(default=None, description="Format of the KV cache. Default: dtype_bytes.")
+    kv_format: KVFormat | None = Field(default=None, description="format of the KV cache; default: dtype_bytes")
     max_position: Count | None = Field(
         default=None,
         ge=1,
-        description="Longest sequence the model was made for.",
+        description="longest sequence that the model supports",
         json_schema_extra={"unit": "tokens"},
     )
 
@@ -103,7 +105,7 @@ class ModelSettings(Settings):
         given = [key for key in _GEOMETRY + _GEOMETRY_OPTIONS if getattr(self, key) is not None]
         missing = [key for key in _GEOMETRY if getattr(self, key) is None]
         if self.parameters is not None and given:
-            raise invalid(f"parameters stands alone: leave out {', '.join(given)}")
+            raise invalid(f"parameters excludes the geometry: leave out {', '.join(given)}")
         if self.parameters is None and missing:
             raise invalid(f"give parameters, or the geometry: missing {', '.join(missing)}")
         return self
@@ -120,7 +122,7 @@ class ModelSettings(Settings):
         for keys in _TOGETHER:
             given = [key for key in keys if getattr(self, key)]
             if given and len(given) < len(keys):
-                yield f"{', '.join(keys)} belong together; given: {', '.join(given)}"
+                yield f"{', '.join(keys)} must be given together; given: {', '.join(given)}"
         if (self.experts_per_token or 0) > (self.experts or 0):
             yield f"experts_per_token ({self.experts_per_token}) must be at most experts ({self.experts})"
         for key in ("window_layers", "dense_layers"):

@@ -1,4 +1,4 @@
-"""How numbers are stored: bytes of a weight and of a number in the KV cache, by the name of the format."""
+"""Number formats of weights and KV cache, and their bytes per number."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ WeightFormat = Literal["fp32", "bf16", "fp8", "fp4"]
 KVFormat = Literal["fp32", "bf16", "fp8"]
 
 BYTES: Final[Mapping[str, float]] = {"fp32": 4, "bf16": 2, "fp8": 1, "fp4": 0.53125}
-"""Bytes a number. fp4 is MXFP4: 4 bits and, for each 32 numbers, a shared scale of 8 bits (OCP Microscaling Formats
-v1.0). The scales of fp8 (one a tensor, a channel or a block of 128 x 128) are less than 0.1 % and left out."""
+"""Bytes per number. fp4 is MXFP4: 4 bits, plus a shared 8-bit scale per 32 numbers (OCP Microscaling Formats v1.0). The
+scales of fp8 (one per tensor, per channel or per block of 128 x 128) add less than 0.1 % and are left out."""
 
 
 def known_format(name: str | None) -> WeightFormat | None:
-    """Return a format by its name; None stays None.
+    """Return the format with this name; None for None.
 
     Raises
     ------
     InputError
-        There is no such format.
+        If the format does not exist.
     """
     if name is None or name in BYTES:
         return cast("WeightFormat | None", name)
@@ -32,9 +32,10 @@ def known_format(name: str | None) -> WeightFormat | None:
 
 
 class DtypeSettings(Settings):
-    """``dtype: {weights: fp8, kv: fp8}``: a model stored in another format than its own."""
+    """``dtype: {weights: fp8, kv: fp8}``: number formats that override the model's own."""
 
     weights: WeightFormat | None = Field(
-        default=None, description="Format of the layers' matrices; embeddings and head keep theirs. Null: the model's."
+        default=None,
+        description="format of the layers' matrices; embeddings and output head keep theirs; null: the model's",
     )
-    kv: KVFormat | None = Field(default=None, description="Format of the KV cache. Null: the model's.")
+    kv: KVFormat | None = Field(default=None, description="format of the KV cache; null: the model's")

@@ -1,7 +1,6 @@
-"""The contract of step-time models: how long one forward pass takes, from sums over its batch.
+"""The contract of step-time models: the duration of one forward pass, from sums over its batch.
 
-A model never sees requests. It is given a `Batch`, whose cost-relevant facts are sums, so that the price of
-asking does not grow with the batch.
+A model never sees requests. Its input is a `Batch` of sums, so that the cost of a call does not grow with the batch.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ if TYPE_CHECKING:
 
 
 class Batch(NamedTuple):
-    """What one step runs, as sums.
+    """The work of one step, as sums.
 
     Attributes
     ----------
     decode_seqs : int
-        Requests that decode in this step.
+        Decoding requests.
     decode_tokens : int
-        Tokens they feed (equal to `decode_seqs` without speculation).
+        Tokens that they feed (equal to `decode_seqs` without speculation).
     context_tokens : int
-        Tokens that all decodes together attend to in this step, each one's fed token included.
+        Tokens that the decodes attend to, fed tokens included, summed over all decodes.
     prefill : tuple of (past, new)
-        One pair per prompt piece: tokens already in the cache, tokens computed now. Padded engines list padded pieces.
+        One pair per prompt chunk: tokens already in the cache, and tokens computed now. With padding, padded chunks.
     sampled_rows : int
-        Rows for which the output head runs: every decode and every prompt that is completed.
+        Rows for which the output head is computed: one per decode and per completed prompt.
     """
 
     decode_seqs: int = 0
@@ -49,7 +48,7 @@ class Batch(NamedTuple):
         return tokens
 
     def later(self, steps: int) -> Batch:
-        """Return the same composition `steps` repeats on: every decode attends to one token more per step."""
+        """Return the same composition after `steps` repeats: each decode attends to one more token per step."""
         return Batch(
             self.decode_seqs,
             self.decode_tokens,
@@ -61,38 +60,38 @@ class Batch(NamedTuple):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class StepTime:
-    """How long steps take. Implementations are immutable and know nothing of time, requests or queues."""
+    """The duration of steps. Implementations are immutable and know nothing of time, requests or queues."""
 
     @abstractmethod
     def seconds(self, batch: Batch) -> float:
-        """Return how long one step with this batch takes, in seconds (> 0, finite)."""
+        """Return the duration of one step with this batch, in seconds (> 0, finite)."""
         raise NotImplementedError
 
     def durations(self, batch: Batch, n: int) -> Sequence[float]:
-        """Return the durations of `n` steps in a row with this composition, contexts growing by one token.
+        """Return the durations of `n` consecutive steps with this composition, in seconds.
 
-        Postcondition: the i-th value (from 0) is bit-identical to ``seconds(batch.later(i))``. The default asks
-        one by one; models override it where one pass over the sums is faster.
+        Contexts grow by one token per decode and step. Postcondition: the i-th value (from 0) is bit-identical to
+        ``seconds(batch.later(i))``. Models override this method if one pass over the sums is faster.
         """
         return [self.seconds(batch.later(i)) for i in range(n)]
 
     def shortest_s(self) -> float:
-        """Return a time that no step falls below: one decode of one token, or one token of a prompt."""
+        """Return a lower bound of all durations in seconds: one decode with one token, or one prompt token."""
         decode = Batch(decode_seqs=1, decode_tokens=1, context_tokens=1, sampled_rows=1)
         return min(self.seconds(decode), self.seconds(Batch(prefill=((0, 1),))))
 
     def warnings(self, steps: Mapping[str, NDArray[Any]]) -> list[str]:
-        """Return one line for each way in which a run left the range that the model's values hold in.
+        """Return one line for each quantity that left the valid range of the model during a run.
 
         Parameters
         ----------
         steps : mapping of str to array, each of length n_rows
-            ``decode_seqs``, ``context_tokens``, ``prefill_tokens``, ``repeat``: the steps of a run as it recorded them.
+            ``decode_seqs``, ``context_tokens``, ``prefill_tokens``, ``repeat``: the recorded steps of the run.
         """
         return []
 
     def ends(self, start_s: float, batch: Batch, n: int) -> list[float]:
-        """Return when each of `n` steps in a row ends, summed one by one from `start_s`."""
+        """Return the end of each of `n` consecutive steps in seconds, summed one by one from `start_s`."""
         if n == 1:
             return [start_s + self.seconds(batch)]
         durations = list(self.durations(batch, n))

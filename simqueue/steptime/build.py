@@ -1,4 +1,4 @@
-"""From the `step_time` key to a model: the only place that makes models of settings."""
+"""Builds step-time models from the `step_time` key."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def build(
                 settings.per_context_token_s,
             )
         case TableSettings():
-            return read_step_table(settings.path, base_dir, refuses=settings.outside == "refuse")
+            return read_step_table(settings.path, base_dir, rejects=settings.outside == "refuse")
         case RooflineSettings():
             if model is None or gpu is None:
                 missing = " and ".join(key for key, value in (("model", model), ("gpu", gpu)) if value is None)

@@ -1,4 +1,4 @@
-"""The calibrated roofline: terms that add up, each at the rate that was measured."""
+"""The calibrated roofline: a sum of terms, each with a measured rate."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Coefficients turned into seconds for one model on one GPU (of several that share it).
+    """Coefficients as seconds, for one model on one of the GPUs that it is split over.
 
     Attributes
     ----------
     weights_s_per_byte, kv_s_per_byte, mixed_kv_s_per_byte : float
+        Reading weights; reading KV in steps without and with prompt chunks ("mixed" steps).
     layer_s_per_flop, head_s_per_flop, attention_s_per_flop : float
+        Computing the layers' matrices, the output head, and attention of prompts.
     rereads_per_byte : float
-        Further readings of the KV in mixed steps, for each decode and each byte of KV; at most `most_rereads`.
+        Additional reads of the KV in mixed steps, per decode and byte of KV; at most `most_rereads`.
     most_rereads : int
-        Query heads of a group, less one.
+        Query heads per group, minus one.
     walk_s_per_token : float
-        Least time of attention in mixed steps, for each token of the longest context.
+        Least duration of attention in mixed steps, per token of the longest context.
     fixed_s, prefill_fixed_s : float
-        Launches and all-reduce latencies of a step; the former is part of the latter.
+        Kernel launches and all-reduce latencies per step without, and with, prompt chunks.
     s_per_seq, s_per_token : float
-        Of each sequence, and of each token that all-reduces send around.
+        Time per sequence, and all-reduce time per token.
     host_s, host_s_per_seq, step_s : float
+        CPU time in parallel with the GPU, per step and per sequence; CPU time per step while the GPU waits.
     """
 
     weights_s_per_byte: float
@@ -64,7 +67,7 @@ class Rates:
         Raises
         ------
         InputError
-            Several GPUs, and the width of the model or the speed of the link is not known.
+            If there are several GPUs, and the hidden width of the model or the bandwidth of the link is unknown.
         """
         layers, bandwidth = model.layers, gpu.bandwidth_bytes_per_s
         mixed_share = values.mixed_kv_bandwidth_share or values.kv_bandwidth_share
@@ -92,30 +95,36 @@ class Rates:
 
 
 def _allreduce_s_per_token(values: Coefficients, model: Model, gpu: Gpu, tensor_parallel: int) -> float:
-    """Two ring all-reduces a layer: each GPU sends ``2 (tp - 1) / tp`` times the hidden state, in bf16."""
+    """Two ring all-reduces per layer: each GPU sends ``2 (tp - 1) / tp`` times the hidden state, in bf16."""
     if tensor_parallel == 1:
         return 0.0
     if model.hidden is None:
-        raise InputError(f"{model.name} states no hidden width, which all-reduces of tensor_parallel need", "model")
+        raise InputError(
+            f"hidden of {model.name} is unknown; tensor_parallel {tensor_parallel} needs it",
+            "model",
+        )
     if gpu.link_bytes_per_s is None:
-        raise InputError(f"{gpu.name} states no link_bytes_per_s, which tensor_parallel {tensor_parallel} needs", "gpu")
+        raise InputError(
+            f"link_bytes_per_s of {gpu.name} is unknown; tensor_parallel {tensor_parallel} needs it", "gpu"
+        )
     sent = 2 * model.layers * 2 * (tensor_parallel - 1) / tensor_parallel * model.hidden * 2
     return sent / (gpu.link_bytes_per_s * values.link_share)
 
 
 @dataclass(frozen=True, slots=True)
 class CalibratedStepTime(StepTime):
-    """The sum of what a step's parts take, or what the host needs, whichever is longer; plus the host's own part.
+    """The longer of the GPU's time, a sum of terms, and the host's; plus host time during which the GPU waits.
 
     Attributes
     ----------
     work : Work
-        Bytes and FLOPs of one GPU.
+        Bytes and FLOPs per GPU.
     rates : Rates
+        Seconds per byte, FLOP, token, sequence and step.
     preset : Preset or None
-        Where the values come from; its range is what `warnings` looks at.
+        The source of the values; `warnings` compares steps with its valid range.
     notes : tuple of str
-        What about model and GPU lies outside that range.
+        Properties of model and GPU that are outside that range, one line each.
     """
 
     work: Work
@@ -137,14 +146,14 @@ class CalibratedStepTime(StepTime):
         Raises
         ------
         InputError
-            The heads cannot be shared out over so many GPUs, or something is missing that all-reduces need.
+            If the heads cannot be divided over this many GPUs, or a value that all-reduces need is unknown.
         """
         notes = () if preset is None else tuple(hardware_notes(preset, model, gpu, tensor_parallel))
         work = Work.of(model, tensor_parallel)
         return cls(work, Rates.of(values, model, gpu, tensor_parallel), preset, notes)
 
     def seconds(self, batch: Batch) -> float:
-        """Return how long one step takes."""
+        """Return the duration of one step."""
         rates, seqs = self.rates, batch.decode_seqs
         kv_bytes = self.work.decode_kv_bytes(seqs, batch.context_tokens)
         if batch.prefill:
@@ -155,7 +164,7 @@ class CalibratedStepTime(StepTime):
         return max(gpu_s, rates.host_s + rates.host_s_per_seq * seqs) + rates.step_s
 
     def durations(self, batch: Batch, n: int) -> list[float]:
-        """Return the durations of `n` steps in a row; only what the decodes' contexts cost grows."""
+        """Return the durations of `n` consecutive steps; only the KV bytes of decodes grow."""
         if n < 1 or batch.prefill or not batch.decode_seqs or self.work.window_tokens:
             return [self.seconds(batch.later(i)) for i in range(n)]
         rates = self.rates
@@ -169,14 +178,14 @@ class CalibratedStepTime(StepTime):
         return [max(other_s + per_byte * (per_token * context), host_s) + step_s for context in contexts(batch, n)]
 
     def warnings(self, steps: Columns) -> list[str]:
-        """Return one line for each way in which a run left the range that its preset was measured in."""
+        """Return one line for each quantity that left the range in which the preset was measured."""
         if self.preset is None:
             return []
         notes = [*self.notes, *step_notes(self.preset, steps)]
         return [f"step_time: preset {self.preset.name} {note}" for note in notes]
 
     def explain(self, batch: Batch) -> list[Term]:
-        """Return the terms of one step, for people; those that count add up to `seconds`."""
+        """Return the terms of one step, for output; those with `counts` add up to `seconds`."""
         work, rates = self.work, self.rates
         tokens, seqs = batch.decode_tokens + batch.prefill_tokens, batch.decode_seqs + len(batch.prefill)
         weight_bytes = work.weight_bytes(tokens)
@@ -200,8 +209,8 @@ class CalibratedStepTime(StepTime):
             ),
             Term("sequences", rates.s_per_seq * seqs, None, None, busy, "latency"),
             Term("all-reduce, data", rates.s_per_token * tokens, None, None, busy, "link"),
-            Term("host, beside the GPU", host_s, None, None, not busy, "host"),
-            Term("host, before the GPU", rates.step_s, None, None, True, "host"),
+            Term("host, parallel to the GPU", host_s, None, None, not busy, "host"),
+            Term("host, GPU waits", rates.step_s, None, None, True, "host"),
         ]
 
     def _attention_terms(self, batch: Batch, *, busy: bool) -> list[Term]:
@@ -209,10 +218,10 @@ class CalibratedStepTime(StepTime):
         kv_bytes = work.decode_kv_bytes(batch.decode_seqs, batch.context_tokens)
         if not batch.prefill:
             return [Term("keys and values", kv_bytes * rates.kv_s_per_byte, kv_bytes, None, busy, "memory")]
-        piece_bytes, flops = work.prefill_kv_bytes(batch), work.attention_flops(batch)
+        chunk_bytes, flops = work.prefill_kv_bytes(batch), work.attention_flops(batch)
         sums = (
             Term("keys and values of decodes", self._mixed_kv_s(batch, kv_bytes), kv_bytes, None, bound="memory"),
-            Term("keys and values of prompts", piece_bytes * rates.mixed_kv_s_per_byte, piece_bytes, bound="memory"),
+            Term("keys and values of prompts", chunk_bytes * rates.mixed_kv_s_per_byte, chunk_bytes, bound="memory"),
             Term("attention of prompts", flops * rates.attention_s_per_flop, None, flops, bound="compute"),
         )
         walk_s = rates.walk_s_per_token * _longest_context(batch)
@@ -229,7 +238,7 @@ class CalibratedStepTime(StepTime):
         return self._other_s(batch) + self.rates.kv_s_per_byte * kv_bytes
 
     def _other_s(self, batch: Batch) -> float:
-        """Return what does not depend on contexts: matrices, launches, sequences, all-reduces."""
+        """Return the part that does not depend on contexts: matrices, launches, sequences, all-reduces."""
         rates, work = self.rates, self.work
         tokens, seqs, fixed_s = batch.decode_tokens, batch.decode_seqs, rates.fixed_s
         if batch.prefill:
@@ -242,7 +251,7 @@ class CalibratedStepTime(StepTime):
         return max(read_s, compute_s) + fixed_s + rates.s_per_seq * seqs + rates.s_per_token * tokens
 
     def _attention_s(self, batch: Batch, kv_bytes: float) -> float:
-        """Return attention in a step that holds prompt pieces: what all read and compute, or the longest alone."""
+        """Return attention in a mixed step: the sum over all sequences, or the longest sequence alone if longer."""
         rates, work = self.rates, self.work
         together = (
             work.attention_flops(batch) * rates.attention_s_per_flop
@@ -252,13 +261,13 @@ class CalibratedStepTime(StepTime):
         return max(together, rates.walk_s_per_token * _longest_context(batch))
 
     def _mixed_kv_s(self, batch: Batch, kv_bytes: float) -> float:
-        """Return the KV reads of decodes beside prompts; heads of a group read again what the cache let go."""
+        """Return the KV reads of decodes in a mixed step; heads of a group re-read KV evicted from the L2 cache."""
         rates = self.rates
         again = min(float(rates.most_rereads), batch.decode_seqs * kv_bytes * rates.rereads_per_byte)
         return kv_bytes * rates.mixed_kv_s_per_byte * (1 + again)
 
 
 def _longest_context(batch: Batch) -> float:
-    """Return the longest context of a step; of the decodes only the mean is known."""
+    """Return the longest context of a step; for decodes, only the mean is known."""
     longest = max(past + new for past, new in batch.prefill)
     return max(longest, batch.context_tokens / batch.decode_seqs) if batch.decode_seqs else longest

@@ -1,4 +1,4 @@
-"""The fitted values of a calibrated roofline, each with its meaning and bounds."""
+"""The fitted values of a calibrated roofline, with their meaning and bounds."""
 
 from __future__ import annotations
 
@@ -20,32 +20,34 @@ def _time(description: str, unit: str, most: float) -> Any:
 class Coefficients(Settings):
     """Values of the calibrated form; docs/reference/steptime.md has the formula."""
 
-    bandwidth_share: float = _share("Share of peak bandwidth at which weights are read.")
-    mfu: float = _share("Share of the dense peak that the layers' matrices and the output head reach.")
-    kv_bandwidth_share: float = _share("Share of peak bandwidth at which keys and values are read.", 1.0)
+    bandwidth_share: float = _share("share of peak bandwidth at which weights are read")
+    mfu: float = _share("share of the dense peak that the layers' matrices and the output head reach")
+    kv_bandwidth_share: float = _share("share of peak bandwidth at which keys and values are read", 1.0)
     mixed_kv_bandwidth_share: float | None = _share(
-        "The same in steps that hold prompt pieces. Null: kv_bandwidth_share.", None
+        "the same in steps with prompt chunks; null: kv_bandwidth_share", None
     )
     reread_gb: float | None = Field(
         default=None,
         gt=0,
         le=1e6,
-        description="Decodes times GB of their keys and values in a layer at which the heads of a group, in steps that "
-        "hold prompt pieces, begin to read them a second time. Null: never.",
+        description="product of decodes and GB of their keys and values per layer at which the query heads of a group "
+        "read them a second time, in steps with prompt chunks; null: never",
         json_schema_extra={"unit": "GB"},
     )
-    attention_mfu: float = _share("Share of the dense bf16 peak that causal attention of prompts reaches.", 1.0)
+    attention_mfu: float = _share("share of the dense bf16 peak that causal attention of prompts reaches", 1.0)
     walk_ns: float = _time(
-        "Time in which one thread block passes one cached token in one layer, in steps that hold prompt pieces: the "
-        "longest context bounds the step.",
+        "time of one thread block per cached token and layer in steps with prompt chunks; with the longest context, a "
+        "lower bound of attention",
         "ns",
         1e5,
     )
-    layer_us: float = _time("Launches, norms and activations of one layer.", "us", 1e5)
-    prefill_layer_us: float = _time("The same on top in steps that hold prompt pieces.", "us", 1e5)
-    seq_us: float = _time("Sampling and bookkeeping on the GPU for one sequence of the step.", "us", 1e5)
-    allreduce_us: float = _time("Latency of one all-reduce; a layer has two under tensor parallelism.", "us", 1e5)
-    link_share: float = _share("Share of the link's peak that an all-reduce reaches.", 1.0)
-    host_ms: float = _time("Least time of a step: the CPU prepares it while the GPU runs the one before.", "ms", 1e5)
-    host_seq_us: float = _time("What each sequence adds to that least time.", "us", 1e6)
-    step_ms: float = _time("CPU time of a step during which the GPU waits.", "ms", 1e5)
+    layer_us: float = _time("launches, norms and activations per layer", "us", 1e5)
+    prefill_layer_us: float = _time("additional time per layer in steps with prompt chunks", "us", 1e5)
+    seq_us: float = _time("sampling and bookkeeping on the GPU per sequence", "us", 1e5)
+    allreduce_us: float = _time("latency per all-reduce; tensor parallelism has two per layer", "us", 1e5)
+    link_share: float = _share("share of the link's peak bandwidth that all-reduces reach", 1.0)
+    host_ms: float = _time(
+        "least duration of a step: the CPU prepares it while the GPU runs the previous step", "ms", 1e5
+    )
+    host_seq_us: float = _time("additional least duration per sequence", "us", 1e6)
+    step_ms: float = _time("CPU time per step during which the GPU waits", "ms", 1e5)

@@ -1,4 +1,4 @@
-"""Every step takes the same time, whatever its batch: for exact small scenarios and for queueing theory."""
+"""Constant step times, for small exact scenarios and for queueing theory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simqueue.steptime.base import Batch, StepTime
 
 @dataclass(frozen=True, slots=True)
 class ConstantStepTime(StepTime):
-    """A step takes `step_s` seconds."""
+    """Every step takes `step_s` seconds."""
 
     step_s: float
 

@@ -1,4 +1,4 @@
-"""What models share when they price many steps in a row: how contexts grow, and when arrays pay."""
+"""Contexts of consecutive steps, as a range or as an array."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ARRAYS_PAY_ABOVE = 64
-"""Steps in a row from which numpy's fixed cost is less than what it saves over plain Python."""
+"""Number of consecutive steps above which numpy, with its fixed cost per call, is faster than plain Python."""
 
 
 def contexts(batch: Batch, n: int) -> range:
-    """Return the summed decode context of `n` steps in a row; the batch must decode something."""
+    """Return the summed decode context of `n` consecutive steps. Precondition: the batch has decodes."""
     first, growth = batch.context_tokens, batch.decode_seqs
     return range(first, first + n * growth, growth)
 
@@ -23,7 +23,7 @@ def contexts(batch: Batch, n: int) -> range:
 def context_array(batch: Batch, n: int) -> NDArray[np.int64]:
     """Return the same as an array.
 
-    Integers, so that each becomes a float in the same single rounding as a Python int does.
+    The values are integers, so that each is rounded once when it becomes a float, as a Python int is.
     """
     return integers(batch.context_tokens, n, batch.decode_seqs)
 

@@ -1,4 +1,4 @@
-"""A step's time as a sum of a fixed part and parts proportional to what its batch holds."""
+"""Linear step times: a fixed part, plus parts proportional to the sums of the batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
 
 @dataclass(frozen=True, slots=True)
 class LinearStepTime(StepTime):
-    """The affine model; `LinearSettings` has the formula. All values are seconds, none negative."""
+    """The linear model; `simqueue.steptime.settings.LinearSettings` has the formula. All values are seconds >= 0."""
 
     overhead_s: float
     per_prefill_token_s: float
@@ -19,11 +19,11 @@ class LinearStepTime(StepTime):
     per_context_token_s: float
 
     def seconds(self, batch: Batch) -> float:
-        """Return how long one step takes; 0 only for an empty batch without overhead."""
+        """Return the duration of one step; 0 only for an empty batch without overhead."""
         return self._fixed_s(batch) + self.per_context_token_s * batch.context_tokens
 
     def ends(self, start_s: float, batch: Batch, n: int) -> list[float]:
-        """Return when each of `n` steps in a row ends; a single one, the most frequent case, without detours."""
+        """Return the end of each of `n` consecutive steps; a single step, the usual case, is computed inline."""
         if n > 1:
             return StepTime.ends(self, start_s, batch, n)
         decode_seqs, _, context_tokens, prefill, _ = batch
@@ -38,7 +38,7 @@ class LinearStepTime(StepTime):
         return [start_s + (fixed + self.per_context_token_s * context_tokens)]
 
     def durations(self, batch: Batch, n: int) -> list[float]:
-        """Return the durations of `n` steps in a row; a straight line in the context."""
+        """Return the durations of `n` consecutive steps; they are linear in the context."""
         fixed, slope = self._fixed_s(batch), self.per_context_token_s
         if not batch.decode_seqs or not slope:
             return [fixed + slope * batch.context_tokens] * n
@@ -48,7 +48,7 @@ class LinearStepTime(StepTime):
         return [fixed + slope * context for context in contexts(batch, n)]
 
     def _fixed_s(self, batch: Batch) -> float:
-        """Return the part that stays while the same composition repeats."""
+        """Return the part that does not depend on the context."""
         fixed = self.overhead_s
         if batch.prefill:
             fixed += self.per_prefill_token_s * batch.prefill_tokens

@@ -1,4 +1,4 @@
-"""Presets: the values of a roofline with the data they come from, their errors, and the range they hold in."""
+"""Presets: values of a roofline, with their data, their errors and the range in which they are valid."""
 
 from __future__ import annotations
 
@@ -25,50 +25,53 @@ def _range(description: str) -> Any:
 
 
 class Valid(Settings):
-    """What the data of a preset spans, ends included; null: nothing is known. Beyond it a run is warned."""
+    """The range of a preset's data, bounds included; null: unknown. A run outside it has a warning."""
 
-    tensor_parallel: list[int] | None = Field(default=None, description="Numbers of GPUs that were measured.")
-    weights: list[str] | None = Field(default=None, description="Formats of the weights that were measured.")
-    parameters_b: list[float] | None = _range("Parameters that a token goes through, in billions, from and to.")
-    decode_seqs: list[float] | None = _range("Decodes in a step, from and to.")
-    context_tokens: list[float] | None = _range("Mean context of a step's decodes, from and to.")
-    prefill_tokens: list[float] | None = _range("Prompt tokens in a step, from and to.")
+    tensor_parallel: list[int] | None = Field(default=None, description="measured numbers of GPUs")
+    weights: list[str] | None = Field(default=None, description="measured formats of the weights")
+    parameters_b: list[float] | None = _range("active parameters per token in billions, from and to")
+    decode_seqs: list[float] | None = _range("decodes per step, from and to")
+    context_tokens: list[float] | None = _range("mean context per decode, from and to")
+    prefill_tokens: list[float] | None = _range("prompt tokens per step, from and to")
 
 
 class FitError(Settings):
-    """How far a preset is from one group of measurements."""
+    """Errors of a preset for one group of measurements."""
 
-    data: str = Field(description="Which rows.")
-    rows: int = Field(ge=1, description="How many.")
-    mape_percent: float = Field(ge=0, description="Mean absolute error relative to the measured value.")
-    bias_percent: float = Field(description="Mean error relative to the measured value; negative: too fast.")
+    data: str = Field(description="name of the group")
+    rows: int = Field(ge=1, description="number of measurements")
+    mape_percent: float = Field(ge=0, description="mean absolute error relative to the measured value")
+    bias_percent: float = Field(description="mean error relative to the measured value; negative: too fast")
 
 
 class Card(Settings):
-    """A preset file without its values: what it is for, where it comes from, how good it is."""
+    """A preset file without its values: purpose, origin, errors and valid range."""
 
-    description: str = Field(min_length=1, description="One line for people.")
-    version: int = Field(default=1, ge=1, description="Counts up when a value changes.")
-    gpu: str | None = Field(default=None, description="The GPU that was measured; null: any.")
-    engine: str | None = Field(default=None, description="The engine and its version; null: none.")
-    fitted_on: str | None = Field(default=None, description="The data: origin, rows, licence.")
-    errors: list[FitError] = Field(default=[], description="Errors on data it was fitted on, unless said otherwise.")
-    not_identified: list[str] = Field(default=[], description="Values that the data does not decide.")
-    valid: Valid = Field(default_factory=Valid, description="The range of the data.")
-    facts: list[dict[str, Any]] = Field(min_length=1, description="The values, in groups with a source.")
+    description: str = Field(min_length=1, description="one line of text")
+    version: int = Field(default=1, ge=1, description="increases when a value changes")
+    gpu: str | None = Field(default=None, description="measured GPU; null: any")
+    engine: str | None = Field(default=None, description="measured engine and version; null: none")
+    fitted_on: str | None = Field(default=None, description="the data: origin, rows, licence")
+    errors: list[FitError] = Field(default=[], description="errors on the data of the fit, unless stated otherwise")
+    not_identified: list[str] = Field(default=[], description="values that the data does not determine")
+    valid: Valid = Field(default_factory=Valid, description="range of the data")
+    facts: list[dict[str, Any]] = Field(min_length=1, description="the values, in groups with a source")
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A preset by name or file.
+    """A preset.
 
     Attributes
     ----------
     name : str
+        Name or file.
     card : Card
+        Origin, errors and valid range.
     coefficients : Coefficients
+        The values.
     ideal : bool
-        Whether it is a bound by construction, `bandwidth_share` and `mfu` alone, and not a fit.
+        Whether it has `bandwidth_share` and `mfu` only: a bound by construction and not a fit.
     """
 
     name: str
@@ -78,12 +81,12 @@ class Preset:
 
 
 def preset_names() -> list[str]:
-    """Return the names of the presets that come with the package, sorted."""
+    """Return the names of the presets in the package, sorted."""
     return PRESETS.names()
 
 
 def is_file(preset: str) -> bool:
-    """Say whether a preset is given as a file and not as a name."""
+    """Return whether a preset is a file and not a name."""
     return preset.endswith(_ENDINGS)
 
 
@@ -93,14 +96,14 @@ def load_preset(preset: str, base_dir: Path = Path()) -> Preset:
     Parameters
     ----------
     preset : str
-        A name from `preset_names`, or a path to a YAML file such as `simqueue calibrate` writes.
+        A name from `preset_names`, or a path of a YAML file as written by `simqueue calibrate`.
     base_dir : Path
-        Where a relative path starts.
+        Start of a relative path.
 
     Raises
     ------
     InputError
-        An unknown name (the nearest is named), or a file that breaks the rules.
+        If the name is unknown (the message has the nearest one), or the file is not valid.
     """
     if is_file(preset):
         return _preset(preset, read_yaml(base_dir / preset))
@@ -122,7 +125,7 @@ def _preset(preset: str, content: Mapping[str, Any]) -> Preset:
 
 
 def preset_rows() -> list[dict[str, Any]]:
-    """Return one row a preset for a table: what it is for, how good it is, where it holds."""
+    """Return one row per preset for a table, with purpose and errors."""
     return [_row(load_preset(name)) for name in preset_names()]
 
 

@@ -1,4 +1,4 @@
-"""The ideal roofline: a step takes as long as reading memory or computing, whichever is longer."""
+"""The ideal roofline: the duration of a step is the larger of memory time and compute time."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Bound = Literal["memory", "compute"]
 
 @dataclass(frozen=True, slots=True)
 class StepTerms:
-    """What one step moves and computes, and how long each takes. Bytes and FLOPs are those of one GPU.
+    """Bytes, FLOPs and durations of one step. Bytes and FLOPs are per GPU.
 
     Attributes
     ----------
     weight_bytes, kv_bytes : float
-        Read from memory: weights once a step, keys and values of every token attended to.
+        Bytes read from memory: weights once per step, keys and values per token attended to.
     linear_flops, head_flops, attention_flops : float
-        Layers' matrices for every token, output head for sampled rows, causal attention of prompt pieces.
+        FLOPs of the layers' matrices, of the output head for sampled rows, and of causal attention of prompt chunks.
     memory_s, compute_s : float
-        Time of each side at its reached rate.
+        Memory time and compute time at the rates that are reached.
     """
 
     weight_bytes: float
@@ -38,34 +38,33 @@ class StepTerms:
 
     @property
     def seconds(self) -> float:
-        """How long the step takes."""
+        """Duration of the step."""
         return max(self.memory_s, self.compute_s)
 
     @property
     def bound(self) -> Bound:
-        """Which side decides."""
+        """The limiting side."""
         return "memory" if self.memory_s >= self.compute_s else "compute"
 
 
 @dataclass(frozen=True, slots=True)
 class RooflineStepTime(StepTime):
-    """The larger of memory time and compute time, on each of the GPUs that share the model.
+    """The larger of memory time and compute time, on each of the GPUs that the model is split over.
 
-    Memory: weights that a step reads, and the KV of the batch (context of the decodes; past and new tokens
-    of each prompt piece), over the bandwidth reached. Compute: 2 FLOPs a parameter for each token, the
-    output head for sampled rows, and causal attention of prompt pieces, over the rate reached. Attention
-    FLOPs of decodes are left out: reading their KV takes far longer than the few FLOPs done with it.
-    Communication, launches and the host cost nothing here, nor do moved blocks: those belong to calibrated
-    presets and to the link that moves them.
+    Memory time: the weights that a step reads and the KV of its batch (contexts of decodes, past and new tokens of
+    prompt chunks), divided by the bandwidth that is reached. Compute time: 2 FLOPs per parameter and token, the output
+    head for sampled rows, and causal attention of prompt chunks, divided by the FLOP/s that are reached. The attention
+    FLOPs of decodes are left out, because reading their KV takes far longer. Communication, kernel launches and the
+    host are not included; calibrated presets have them.
 
     Attributes
     ----------
     work : Work
-        Bytes and FLOPs of one GPU.
+        Bytes and FLOPs per GPU.
     bytes_per_s, flops_per_s : float
-        Rates reached by one GPU.
+        Rates reached per GPU.
     layer_flops_per_s : float
-        The same for the layers' matrices, whose format may have a peak of its own.
+        FLOP/s reached by the layers' matrices, whose number format can have a peak of its own.
     """
 
     work: Work
@@ -82,7 +81,7 @@ class RooflineStepTime(StepTime):
         Raises
         ------
         InputError
-            The heads cannot be shared out over so many GPUs.
+            If the heads cannot be divided over this many GPUs.
         """
         return cls(
             work=Work.of(model, tensor_parallel),
@@ -92,12 +91,12 @@ class RooflineStepTime(StepTime):
         )
 
     def seconds(self, batch: Batch) -> float:
-        """Return how long one step takes."""
+        """Return the duration of one step."""
         decode = self.work.decode_kv_bytes(batch.decode_seqs, batch.context_tokens)
         return max((self._other_bytes(batch) + decode) / self.bytes_per_s, self._compute_s(batch))
 
     def durations(self, batch: Batch, n: int) -> list[float]:
-        """Return the durations of `n` steps in a row; only the KV read grows."""
+        """Return the durations of `n` consecutive steps; only the KV bytes of decodes grow."""
         if n < 1 or not batch.decode_seqs or self.work.window_tokens:
             return [self.seconds(batch.later(i)) for i in range(n)]
         per_token, rate = self.work.kv_bytes_per_token, self.bytes_per_s
@@ -108,12 +107,12 @@ class RooflineStepTime(StepTime):
             longest: list[float] = seconds.tolist()
             return longest
         memory_s = [(other + per_token * context) / rate for context in contexts(batch, n)]
-        if memory_s[0] >= compute_s:  # contexts only grow, so memory decides to the end
+        if memory_s[0] >= compute_s:  # contexts only grow, so memory stays the limit
             return memory_s
         return [max(read_s, compute_s) for read_s in memory_s]
 
     def terms(self, batch: Batch) -> StepTerms:
-        """Return what one step moves and computes, and how long each takes; `seconds` is the longer."""
+        """Return bytes, FLOPs and durations of one step."""
         work = self.work
         kv_bytes = work.decode_kv_bytes(batch.decode_seqs, batch.context_tokens) + work.prefill_kv_bytes(batch)
         weight_bytes = work.weight_bytes(batch.decode_tokens + batch.prefill_tokens)
@@ -128,7 +127,7 @@ class RooflineStepTime(StepTime):
         )
 
     def explain(self, batch: Batch) -> list[Term]:
-        """Return the terms of one step, for people."""
+        """Return the terms of one step, for output."""
         terms = self.terms(batch)
         memory = terms.bound == "memory"
         layer_s = terms.linear_flops / self.layer_flops_per_s
@@ -148,18 +147,18 @@ class RooflineStepTime(StepTime):
         ]
 
     def bound(self, batch: Batch) -> Bound:
-        """Return which side decides how long the step takes."""
+        """Return the side that limits the step."""
         return self.terms(batch).bound
 
     def _other_bytes(self, batch: Batch) -> float:
-        """Return what a step reads beside the KV of its decodes."""
+        """Return the bytes that a step reads, without the KV of decodes."""
         if not batch.prefill:
             return self.work.weight_bytes(batch.decode_tokens)
         tokens = batch.decode_tokens + batch.prefill_tokens
         return self.work.weight_bytes(tokens) + self.work.prefill_kv_bytes(batch)
 
     def _compute_s(self, batch: Batch) -> float:
-        """Return the compute time; it does not depend on the context of the decodes."""
+        """Return the compute time, which does not depend on the context of decodes."""
         work = self.work
         tokens, flops = batch.decode_tokens, work.head_flops_per_row * batch.sampled_rows
         if batch.prefill:

@@ -1,6 +1,6 @@
 """The `step_time` key of a scenario: constant, linear, roofline or a measured table.
 
-This module only says what can be written down; `simqueue.steptime.build` makes models of it.
+This module has the keys only; `simqueue.steptime.build` builds the models.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class ConstantSettings(Settings):
     """``step_time: {kind: constant, seconds: 0.01}``."""
 
     kind: Literal["constant"] = "constant"
-    seconds: float = Field(gt=0, le=1e6, description="How long each step takes.", json_schema_extra={"unit": "s"})
+    seconds: float = Field(gt=0, le=1e6, description="duration of each step", json_schema_extra={"unit": "s"})
 
 
 def _seconds(description: str) -> Any:
@@ -28,46 +28,46 @@ def _seconds(description: str) -> Any:
 class LinearSettings(Settings):
     """``step_time: {kind: linear, ...}``.
 
-    A step takes ``overhead_s + per_prefill_token_s * prefill_tokens`` and, if anything decodes,
+    A step takes ``overhead_s + per_prefill_token_s * prefill_tokens`` and, if it has decodes,
     ``+ decode_base_s + per_decode_s * decode_seqs + per_context_token_s * context_tokens``.
-    Every step that runs something must take time, so either `overhead_s` is positive, or both
-    `per_prefill_token_s` and one of `decode_base_s` and `per_decode_s` are.
+    Every step must take time: `overhead_s` must be positive, or both `per_prefill_token_s` and one of `decode_base_s`
+    and `per_decode_s`.
     """
 
     kind: Literal["linear"] = "linear"
-    overhead_s: float = _seconds("Fixed part of every step.")
-    per_prefill_token_s: float = _seconds("Per prompt token computed in the step, padding included.")
-    decode_base_s: float = _seconds("Added once to a step in which anything decodes.")
-    per_decode_s: float = _seconds("Per request that decodes in the step.")
-    per_context_token_s: float = _seconds("Per token that the step's decodes attend to, summed over them.")
+    overhead_s: float = _seconds("fixed time per step")
+    per_prefill_token_s: float = _seconds("time per prompt token computed in the step, including padding")
+    decode_base_s: float = _seconds("fixed time per step with decodes")
+    per_decode_s: float = _seconds("time per decode")
+    per_context_token_s: float = _seconds("time per token of context, summed over the decodes")
 
     @model_validator(mode="after")
     def _every_step_takes_time(self) -> Self:
         decode_takes_time = self.decode_base_s > 0 or self.per_decode_s > 0
         if not (self.overhead_s > 0 or (self.per_prefill_token_s > 0 and decode_takes_time)):
             raise invalid(
-                "a step could take no time: make overhead_s positive, or both per_prefill_token_s and one of "
+                "a step could take no time: overhead_s must be positive, or both per_prefill_token_s and one of "
                 "decode_base_s and per_decode_s",
             )
         return self
 
 
 class RooflineSettings(Settings):
-    """``step_time: {kind: roofline, preset: ideal}``; a share that is given replaces the preset's."""
+    """``step_time: {kind: roofline, preset: ideal}``; `bandwidth_share` and `mfu` override the preset's values."""
 
     kind: Literal["roofline"] = "roofline"
     preset: str = Field(
         default="ideal",
-        description="A name from `simqueue list presets`, or a YAML file that `simqueue calibrate` wrote.",
+        description="a name from `simqueue list presets`, or a YAML file written by `simqueue calibrate`",
     )
     bandwidth_share: float | None = Field(
-        default=None, ge=0.001, le=1, description="Share of peak bandwidth reached. Default: the preset's."
+        default=None, ge=0.001, le=1, description="share of the peak bandwidth that is reached; default: the preset's"
     )
     mfu: float | None = Field(
         default=None,
         ge=0.001,
         le=1,
-        description="Model FLOPs utilisation: share of the dense peak reached. Default: the preset's.",
+        description="model FLOPs utilisation: share of the dense peak that is reached; default: the preset's",
     )
 
     @field_validator("preset")
@@ -78,7 +78,7 @@ class RooflineSettings(Settings):
         return preset
 
     def shares(self, base_dir: Path = Path()) -> tuple[float, float]:
-        """Return the shares of peak bandwidth and of peak FLOP/s: those given, else the preset's."""
+        """Return `bandwidth_share` and `mfu`: the given values, else the preset's."""
         return self._shares_with(load_preset(self.preset, base_dir))
 
     def _shares_with(self, preset: Preset) -> tuple[float, float]:
@@ -89,7 +89,7 @@ class RooflineSettings(Settings):
         )
 
     def resolved(self, base_dir: Path = Path()) -> RooflineSettings:
-        """Return the same settings with every share filled in."""
+        """Return the same settings with both shares set."""
         bandwidth_share, mfu = self.shares(base_dir)
         return RooflineSettings(preset=self.preset, bandwidth_share=bandwidth_share, mfu=mfu)
 
@@ -97,16 +97,16 @@ class RooflineSettings(Settings):
 class TableSettings(Settings):
     """``step_time: {kind: table, path: steps.csv}``.
 
-    The file has the columns ``decode_seqs``, ``context_tokens`` (mean of a decode), ``prefill_tokens`` and ``ms``, and
-    a row for every combination of the values that stand in each column; without decodes one context is enough. Between
-    the points times are interpolated along straight lines. What prompts have in the cache already is not priced.
+    The file has the columns ``decode_seqs``, ``context_tokens`` (mean per decode), ``prefill_tokens`` and ``ms``, and
+    one row for every combination of the values in each column; without decodes, one context is enough. Times between
+    the points are interpolated linearly. Cached tokens of prompts do not count.
     """
 
     kind: Literal["table"] = "table"
-    path: str = Field(min_length=1, description="CSV file with the grid.")
+    path: str = Field(min_length=1, description="CSV file with the grid")
     outside: Literal["refuse", "warn"] = Field(
         default="refuse",
-        description="A step outside the grid ends the run, or extends the outermost straight line, with a warning.",
+        description="refuse: a step outside the grid ends the run; warn: it is extrapolated linearly, with a warning",
     )
 
 

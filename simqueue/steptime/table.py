@@ -1,4 +1,4 @@
-"""Measured step times on a grid, with straight lines between."""
+"""Measured step times on a grid, with linear interpolation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 AXES = ("decode_seqs", "context_tokens", "prefill_tokens")
-_WHAT = ("decodes a step", "tokens of context a decode", "prompt tokens a step")
+_WHAT = ("decodes per step", "tokens of context per decode", "prompt tokens per step")
 Point = tuple[float, float, float]
 Axes = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
 
@@ -29,46 +29,47 @@ class TableStepTime(StepTime):
     Attributes
     ----------
     name : str
-        The file, for messages.
+        Name of the file, for messages.
     axes : three tuples of float
-        Values of `AXES` at which steps were measured, ascending.
+        Values of `AXES` in the table, ascending.
     seconds_at : mapping of index triple to float
-    refuses : bool
-        Whether steps outside are an error.
+        Measured duration at each point of the grid.
+    rejects : bool
+        Whether a step outside the grid is an error.
     least_s : float
-        The shortest time in the table; an extended line does not go below it.
+        Shortest duration in the table; extrapolated durations are not below it.
     """
 
     name: str
     axes: Axes
     seconds_at: Mapping[tuple[int, int, int], float]
-    refuses: bool
+    rejects: bool
     least_s: float
 
     def seconds(self, batch: Batch) -> float:
-        """Return how long one step takes.
+        """Return the duration of one step.
 
         Raises
         ------
         InputError
-            The step is outside the grid, and such steps are refused.
+            If the step is outside the grid and `rejects` is true.
         """
         point = self._point(batch)
-        if self.refuses:
+        if self.rejects:
             for axis, value, what in zip(self.axes, point, _WHAT, strict=True):
                 if not axis[0] <= value <= axis[-1]:
                     raise InputError(
                         f"step_time: {self.name} covers {axis[0]:g} to {axis[-1]:g} {what}; a step has {value:g} "
-                        "(outside: warn extends it)"
+                        "(outside: warn extrapolates)"
                     )
         return max(self._interpolated(point), self.least_s)
 
     def shortest_s(self) -> float:
-        """Return 0: a measured table need not grow with its batch, and may not hold the smallest one."""
+        """Return 0: a table may lack the smallest batch, and its durations need not grow with the batch."""
         return 0.0
 
     def warnings(self, steps: Mapping[str, NDArray[Any]]) -> list[str]:
-        """Return one line for each axis that a run left."""
+        """Return one line for each axis whose range a run left."""
         decode_seqs, repeat = steps["decode_seqs"], steps["repeat"]
         last_context = steps["context_tokens"] + (repeat - 1) * decode_seqs
         contexts = last_context / decode_seqs.clip(min=1)
@@ -100,13 +101,13 @@ class TableStepTime(StepTime):
         return total
 
 
-def read_step_table(path: str, base_dir: Path, *, refuses: bool) -> TableStepTime:
+def read_step_table(path: str, base_dir: Path, *, rejects: bool) -> TableStepTime:
     """Read a grid; see `simqueue.steptime.settings.TableSettings`.
 
     Raises
     ------
     InputError
-        The file cannot be read, a value is no number, or a combination is missing or stands twice.
+        If the file cannot be read, a value is not a number, or a combination is missing or occurs twice.
     """
     points = _points(base_dir / path, path)
     axes = _axes(points)
@@ -116,9 +117,9 @@ def read_step_table(path: str, base_dir: Path, *, refuses: bool) -> TableStepTim
         key = at if at in points else _any_context(points, at)
         if key is None:
             where = ", ".join(f"{name} {value:g}" for name, value in zip(AXES, at, strict=True))
-            raise InputError(f"{path}: no row for {where}; a grid needs every combination of its values")
+            raise InputError(f"{path}: no row for {where}; the grid needs every combination of its values")
         seconds_at[i, j, k] = points[key]
-    return TableStepTime(path, axes, seconds_at, refuses, min(points.values()))
+    return TableStepTime(path, axes, seconds_at, rejects, min(points.values()))
 
 
 def _points(file: Path, path: str) -> dict[Point, float]:
@@ -145,14 +146,14 @@ def _axes(points: Mapping[Point, float]) -> Axes:
 
 
 def _any_context(points: Mapping[Point, float], at: Sequence[float]) -> Point | None:
-    """Return the row without decodes and with these prompt tokens: its context says nothing."""
+    """Return the row without decodes with these prompt tokens; its context has no meaning."""
     if at[0] > 0:
         return None
     return next((point for point in points if point[0] == 0 and point[2] == at[2]), None)
 
 
 def _cell(axis: tuple[float, ...], value: float) -> tuple[int, float]:
-    """Return the interval that holds `value`, the outermost for values beyond, and the place inside it."""
+    """Return the index of the interval of `value` (the outermost if it is outside) and the position within it."""
     if len(axis) == 1:
         return 0, 0.0
     low = min(max(bisect_right(axis, value) - 1, 0), len(axis) - 2)

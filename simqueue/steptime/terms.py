@@ -1,4 +1,4 @@
-"""The terms of one step, for people: what each moves and computes, how long it takes, what decides."""
+"""The terms of one step, for output: bytes, FLOPs, duration, and the resource that limits each term."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One term of a step's time. Bytes and FLOPs are those of one GPU; None where the term has none.
+    """One term of the duration of a step. Bytes and FLOPs are per GPU; None: the term has none.
 
     Attributes
     ----------
@@ -15,9 +15,9 @@ class Term:
     seconds : float
     bytes_moved, flops : float or None
     counts : bool
-        Whether the term is part of the step's time; the smaller side of a maximum is not.
+        Whether the term is part of the duration; the smaller operand of a maximum is not.
     bound : str
-        What limits it, in a word: memory, compute, link, latency, launches, host.
+        The limiting resource: memory, compute, link, latency or host.
     """
 
     name: str

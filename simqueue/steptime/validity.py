@@ -1,4 +1,4 @@
-"""Whether steps stay inside the range a preset was measured in: looked at after a run, so that pricing stays cheap."""
+"""Warnings about steps outside the range in which a preset was measured; checked once after a run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def hardware_notes(preset: Preset, model: Model, gpu: Gpu, tensor_parallel: int) -> Iterator[str]:
-    """Yield a line for each thing about model and GPU that the preset's data does not cover."""
+    """Yield one line for each property of model and GPU that the preset's data does not cover."""
     card, valid = preset.card, preset.card.valid
     if card.gpu is not None and gpu.name != card.gpu:
-        yield f"was fitted on {card.gpu}; here it prices {gpu.name}"
+        yield f"was fitted on {card.gpu}; here the GPU is {gpu.name}"
     if valid.tensor_parallel is not None and tensor_parallel not in valid.tensor_parallel:
         yield f"was fitted for tensor_parallel {_some(valid.tensor_parallel)}; here it is {tensor_parallel}"
     stored = model.expert_weights or model.weights or "bf16"
@@ -33,23 +33,23 @@ def hardware_notes(preset: Preset, model: Model, gpu: Gpu, tensor_parallel: int)
 
 
 def step_notes(preset: Preset, steps: Columns) -> Iterator[str]:
-    """Yield a line for each quantity that leaves the preset's range in some step.
+    """Yield one line for each quantity that is outside the preset's range in some step.
 
     Parameters
     ----------
     preset : Preset
     steps : mapping of str to array, each of length n_rows
         ``decode_seqs``, ``context_tokens``, ``prefill_tokens`` and ``repeat``, as in `Recording.steps`: a row is
-        `repeat` steps in a row, its context that of the first.
+        `repeat` consecutive steps, with the context of the first.
     """
     valid = preset.card.valid
     decode_seqs, repeat = steps["decode_seqs"], steps["repeat"]
     last_context = steps["context_tokens"] + (repeat - 1) * decode_seqs
     means = last_context / decode_seqs.clip(min=1)
     quantities = (
-        ("decodes a step", valid.decode_seqs, decode_seqs),
-        ("tokens of context a decode", valid.context_tokens, means),
-        ("prompt tokens a step", valid.prefill_tokens, steps["prefill_tokens"]),
+        ("decodes per step", valid.decode_seqs, decode_seqs),
+        ("tokens of context per decode", valid.context_tokens, means),
+        ("prompt tokens per step", valid.prefill_tokens, steps["prefill_tokens"]),
     )
     for what, bounds, values in quantities:
         if bounds is None:
@@ -65,7 +65,7 @@ def step_notes(preset: Preset, steps: Columns) -> Iterator[str]:
 
 
 def as_columns(batch: Batch) -> Columns:
-    """Return one step as the columns that `step_notes` takes."""
+    """Return one step as columns, the input of `step_notes`."""
     row = (batch.decode_seqs, batch.context_tokens, batch.prefill_tokens, 1)
     names = ("decode_seqs", "context_tokens", "prefill_tokens", "repeat")
     return {name: integers(value, 1, 1) for name, value in zip(names, row, strict=True)}

@@ -1,4 +1,4 @@
-"""What a step moves and computes, on one of the GPUs that share a model: the counts under every roofline."""
+"""Bytes and FLOPs of a step on one of the GPUs that a model is split over; all rooflines use these counts."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from simqueue.steptime.base import Batch
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Bytes and FLOPs of one GPU. What is asked for a batch is a function of its sums.
+    """Bytes and FLOPs per GPU, as functions of the sums of a batch.
 
     Attributes
     ----------
     dense_weight_bytes : float
-        Weights that every step reads.
+        Bytes of weights that every step reads.
     linear_flops_per_token, head_flops_per_row : float
-        Layers' matrices for each token, output head for each sampled row.
+        FLOPs of the layers' matrices per token, and of the output head per sampled row.
     kv_bytes_per_token : float
-        Of the layers without a window; read for each token that a decode attends to.
+        KV bytes of the layers without a window, per token that a decode attends to.
     attention_flops_per_pair : float
-        Of the layers without a window; for each pair of a prompt's token and one it attends to.
+        Attention FLOPs of the layers without a window, per (query, key) pair of a prompt.
     expert_weight_bytes, experts, experts_per_token : float, int, int
-        One routed expert in all its layers; how many there are in a layer, and on one token's way.
+        Bytes of one routed expert, summed over its layers; routed experts per layer; routed experts per token.
     window_tokens, window_kv_bytes_per_token, window_flops_per_pair : int, float, float
-        The same two for layers that attend to the latest `window_tokens` only.
+        Window of the layers with one, and the two counts for these layers.
     """
 
     dense_weight_bytes: float
@@ -48,7 +48,7 @@ class Work:
         Raises
         ------
         InputError
-            The heads cannot be shared out over so many GPUs.
+            If the heads cannot be divided over this many GPUs.
         """
         kv_bytes = model.kv_bytes_per_token_per_gpu(tensor_parallel)
         flops_per_pair = model.attention_flops_per_pair / tensor_parallel
@@ -70,16 +70,16 @@ class Work:
         )
 
     def weight_bytes(self, tokens: int) -> float:
-        """Return the weights read by a step of `tokens` tokens: experts count as far as tokens reach them."""
+        """Return the bytes of weights read by a step of `tokens` tokens; experts by their expected number."""
         if not self.experts:
             return self.dense_weight_bytes
         distinct = self.experts * (1 - (1 - self.experts_per_token / self.experts) ** tokens)
         return self.dense_weight_bytes + self.expert_weight_bytes * distinct
 
     def decode_kv_bytes(self, decode_seqs: int, context_tokens: int) -> float:
-        """Return the keys and values that decodes read, given their summed context.
+        """Return the bytes of keys and values that decodes read, given their summed context.
 
-        With windows each context is cut at the window; the sum is cut as if all were equally long.
+        In layers with a window, the context is limited to the window, as if all contexts were equally long.
         """
         kv_bytes = self.kv_bytes_per_token * context_tokens
         if not self.window_tokens:
@@ -87,7 +87,7 @@ class Work:
         return kv_bytes + self.window_kv_bytes_per_token * min(context_tokens, decode_seqs * self.window_tokens)
 
     def prefill_kv_bytes(self, batch: Batch) -> float:
-        """Return the keys and values that prompt pieces read or write, cached ones included."""
+        """Return the bytes of keys and values that prompt chunks read or write, including cached tokens."""
         kv_bytes = self.kv_bytes_per_token * sum([past + new for past, new in batch.prefill])
         if not self.window_tokens:
             return kv_bytes
@@ -95,7 +95,7 @@ class Work:
         return kv_bytes + self.window_kv_bytes_per_token * near
 
     def attention_flops(self, batch: Batch) -> float:
-        """Return the FLOPs of causal attention of all prompt pieces."""
+        """Return the FLOPs of causal attention of all prompt chunks."""
         flops = self.attention_flops_per_pair * sum([attention_pairs(past, new) for past, new in batch.prefill])
         if not self.window_tokens:
             return flops

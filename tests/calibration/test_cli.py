@@ -80,7 +80,7 @@ def test_explain_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         (["--prefill", "1:x"], "--prefill: '1:x' must be NEW or PAST:NEW"),
         (["--decode", "1", "--preset", "vllm-h10"], "did you mean 'vllm-h100'"),
         (["--decode", "1", "--weights", "int3"], "weights: unknown format 'int3'; known: fp32, bf16, fp8, fp4"),
-        (["--decode", "1", "--tensor-parallel", "3"], "tensor_parallel: 3 does not share out"),
+        (["--decode", "1", "--tensor-parallel", "3"], "cannot be divided over 3 GPUs"),
     ],
 )
 def test_explain_refuses_in_one_line(capsys: pytest.CaptureFixture[str], extra: list[str], said: str) -> None:

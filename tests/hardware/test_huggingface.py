@@ -82,14 +82,14 @@ def test_mistral(tmp_path: Path) -> None:
         ),
         ({"architectures": None}, r"unknown architecture 'None'; known: DeepseekV3ForCausalLM, "),
         ({"hidden_size": None, "vocab_size": None}, "missing hidden_size, vocab_size"),
-        ({"num_experts": 8}, "num_experts is set"),
+        ({"num_experts": 8}, "num_experts = "),
         ({"quantization_config": {"quant_method": "awq"}}, "quant_method 'awq'; known: fp8, fbgemm_fp8, mxfp4"),
         ({"torch_dtype": "float8_e4m3fn"}, "torch_dtype 'float8_e4m3fn' is not one of bfloat16, float16, float32"),
         (
             {"sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 28},
             "sliding_window 4096 with max_window_layers and no layer_types is ambiguous",
         ),
-        ({"hidden_size": 4097}, "hidden_size 4097 is no multiple of num_attention_heads 32"),
+        ({"hidden_size": 4097}, "hidden_size 4097 is not a multiple of num_attention_heads 32"),
         ({"num_hidden_layers": 0}, "layers: .*got 0"),
     ],
 )

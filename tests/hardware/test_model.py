@@ -184,7 +184,7 @@ def test_a_bare_parameter_count() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({**GEOMETRY, "parameters": 8e9}, "parameters stands alone: leave out hidden, intermediate, vocab"),
+        ({**GEOMETRY, "parameters": 8e9}, "parameters excludes the geometry: leave out hidden, intermediate, vocab"),
         ({**SHAPE, "parameters": 8e9, "tied_embeddings": True}, "leave out tied_embeddings"),
         (SHAPE, "missing hidden, intermediate, vocab"),
         ({**GEOMETRY, "kv_heads": 5}, r"heads \(32\) must be a multiple of kv_heads \(5\)"),
@@ -225,7 +225,9 @@ def test_kv_heads_are_shared_out_or_replicated() -> None:
 def test_uneven_tensor_parallel_is_refused(tensor_parallel: int) -> None:
     """A number of GPUs over which the heads do not divide is refused with the numbers that are allowed."""
     model = load_model("llama-3.1-8b", HERE)
-    with pytest.raises(InputError, match=rf"^tensor_parallel: {tensor_parallel} .*allowed: 1, 2, 4, 8, 16, 32$"):
+    with pytest.raises(
+        InputError, match=rf"^tensor_parallel: .* over {tensor_parallel} GPUs; allowed: 1, 2, 4, 8, 16, 32$"
+    ):
         model.check_tensor_parallel(tensor_parallel)
 
 

@@ -140,10 +140,10 @@ def test_windows_cut_what_is_read() -> None:
 def test_tensor_parallel_needs_a_link_and_a_width() -> None:
     """Several GPUs without a link, or a model without a width, are refused with what to give."""
     bare = load_gpu(GpuSettings(name="bare", bandwidth_bytes_per_s=3e12, flops_per_s=1e15))
-    with pytest.raises(InputError, match="bare states no link_bytes_per_s, which tensor_parallel 2 needs"):
+    with pytest.raises(InputError, match="link_bytes_per_s of bare is unknown; tensor_parallel 2 needs it"):
         CalibratedStepTime.of(LLAMA_70B, bare, 2, VALUES)
     total = load_model(ModelSettings(parameters=8_000_000_000, layers=32, heads=32, kv_heads=8, head_dim=128))
-    with pytest.raises(InputError, match="states no hidden width"):
+    with pytest.raises(InputError, match="hidden of inline is unknown"):
         CalibratedStepTime.of(total, H100, 2, VALUES)
     assert CalibratedStepTime.of(total, bare, 1, VALUES).seconds(decode(1, 1)) > 0
 

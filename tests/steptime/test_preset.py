@@ -134,9 +134,9 @@ def test_a_run_inside_the_range_is_told_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("batch", "said"),
     [
-        (Batch(65, 65, 65, (), 65), "1 to 64 decodes a step; 100 % of the steps are outside, with 65 to 65"),
-        (Batch(2, 2, 10_000, (), 2), "1 to 4096 tokens of context a decode; 100 % .* with 5000 to 5000"),
-        (Batch(prefill=((0, 8),)), "16 to 2048 prompt tokens a step; 100 % .* with 8 to 8"),
+        (Batch(65, 65, 65, (), 65), "1 to 64 decodes per step; 100 % of the steps are outside, with 65 to 65"),
+        (Batch(2, 2, 10_000, (), 2), "1 to 4096 tokens of context per decode; 100 % .* with 5000 to 5000"),
+        (Batch(prefill=((0, 8),)), "16 to 2048 prompt tokens per step; 100 % .* with 8 to 8"),
     ],
 )
 def test_leaving_the_range_is_told_with_the_range(tmp_path: Path, batch: Batch, said: str) -> None:
@@ -163,7 +163,7 @@ def test_other_hardware_is_told(tmp_path: Path) -> None:
     prices = fitted(tmp_path, "gpt-oss-120b", "h200-sxm", 4)
     told = prices.warnings(as_columns(Batch(1, 1, 1, (), 1)))
     assert [line.removeprefix("step_time: preset own.yaml was fitted ") for line in told] == [
-        "on h100-sxm; here it prices h200-sxm",
+        "on h100-sxm; here the GPU is h200-sxm",
         "for tensor_parallel 1, 2; here it is 4",
         "for weights in bf16; gpt-oss-120b has fp4",
         "for models of 7 to 9 B parameters; gpt-oss-120b has 5.71 B",

@@ -77,7 +77,7 @@ def test_linear_refuses_impossible_values(key: str, bad: object) -> None:
 )
 def test_linear_refuses_steps_without_time(keys: dict[str, Any]) -> None:
     """Coefficients under which some step would take no time are refused with what to give."""
-    with pytest.raises(ValidationError, match="a step could take no time: make overhead_s positive, or both"):
+    with pytest.raises(ValidationError, match="a step could take no time: overhead_s must be positive, or both"):
         parse({"kind": "linear", **keys})
 
 

@@ -60,7 +60,7 @@ def _linear() -> TableStepTime:
         for j, c in enumerate(axes[1])
         for k, p in enumerate(axes[2])
     }
-    return TableStepTime("plane", axes, at, refuses=True, least_s=min(at.values()))
+    return TableStepTime("plane", axes, at, rejects=True, least_s=min(at.values()))
 
 
 LINEAR = _linear()
@@ -79,9 +79,9 @@ def test_points_are_hit_and_midpoints_are_means(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("batch", "said"),
     [
-        (Batch(65, 65, 65, (), 65), "covers 0 to 64 decodes a step; a step has 65"),
-        (Batch(1, 1, 5000, (), 1), "covers 1 to 4096 tokens of context a decode; a step has 5000"),
-        (Batch(prefill=((0, 600),)), "covers 0 to 512 prompt tokens a step; a step has 600"),
+        (Batch(65, 65, 65, (), 65), "covers 0 to 64 decodes per step; a step has 65"),
+        (Batch(1, 1, 5000, (), 1), "covers 1 to 4096 tokens of context per decode; a step has 5000"),
+        (Batch(prefill=((0, 600),)), "covers 0 to 512 prompt tokens per step; a step has 600"),
     ],
 )
 def test_outside_is_refused_with_the_range(folder: Path, batch: Batch, said: str) -> None:
@@ -97,7 +97,7 @@ def test_outside_may_be_extended_with_a_warning(folder: Path) -> None:
     names = ("decode_seqs", "context_tokens", "prefill_tokens", "repeat")
     steps = dict(zip(names, (np.array([64, 80]), np.array([64, 80]), np.array([0, 9]), np.array([1, 1])), strict=True))
     assert prices.warnings(steps) == [
-        "step_time: steps.csv covers 0 to 64 decodes a step; this run has 64 to 80",
+        "step_time: steps.csv covers 0 to 64 decodes per step; this run has 64 to 80",
     ]
     assert prices.warnings({**steps, "decode_seqs": np.array([64, 0])}) == []
 
