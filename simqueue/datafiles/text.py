@@ -33,7 +33,7 @@ def text_lines(path: Path, label: str) -> Iterator[str]:
                 number += 1
                 yield line
     except FileNotFoundError:
-        place = "" if path.is_absolute() else f" (looked for {path.absolute()})"
+        place = "" if Path(label).is_absolute() else f" (looked for {path.absolute()})"
         raise FileError(f"{label}: no such file{place}") from None
     except OSError as error:
         raise FileError(f"{label}: cannot be read: {error.strerror}") from None

@@ -20,7 +20,7 @@ from simqueue.workload.inline import listed_requests
 from simqueue.workload.sessions import conversation_group, user_group
 from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.synthetic import synthetic_requests
-from simqueue.workload.traces.replay import Luck, replay
+from simqueue.workload.traces.replay import TraceStreams, replay
 from simqueue.workload.traces.settings import TraceSettings
 from simqueue.workload.traces.streaming import StreamedTrace
 
@@ -131,7 +131,7 @@ def _trace(trace: TraceSettings, num_requests: int | None, draws: Draws, base_di
     if trace.stream:
         streamed = StreamedTrace(trace, base_dir, partial(draws.rng, "trace.thin"), num_requests)
         return Traffic(streamed, streamed.notes, streamed.dropped_rows)
-    replayed = replay(trace, base_dir, Luck(draws.rng("trace.thin"), draws.rng("trace.spread")), num_requests)
+    replayed = replay(trace, base_dir, TraceStreams(draws.rng("trace.thin"), draws.rng("trace.spread")), num_requests)
     return Traffic(replayed.requests, replayed.notes, replayed.dropped_rows)
 
 

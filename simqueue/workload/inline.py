@@ -1,4 +1,4 @@
-"""Requests written down one by one in the scenario: small exact cases, for tests and teaching."""
+"""Requests listed one by one in the scenario: small exact cases, for tests and teaching."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from simqueue.workload.limits import MOST_TOKENS
 
 
 def _as_text(value: Any) -> Any:
-    """Let a whole number pass as an id: YAML reads ``id: 7`` as one."""
+    """Turn an integer into an id: YAML reads ``id: 7`` as an integer."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 LARGEST_STREAM = 2**31 - 1
-"""Streams of tokens that people number; those that generators make lie above."""
+"""Largest number of a token stream in a scenario; generated streams have larger numbers."""
 
 _Piece = Annotated[tuple[int, int, int], Field(strict=False)]
 
@@ -31,15 +31,15 @@ def token_pieces(pieces: Any, tokens: int | None) -> tuple[tuple[int, int, int],
     ----------
     pieces : sequence of (stream, start, length)
     tokens : int or None
-        What their lengths must add up to, if anything.
+        What their lengths must add up to; None: any number.
 
     Raises
     ------
     ValueError
-        If they are anything else.
+        If they are no such pieces.
     """
     if not isinstance(pieces, list | tuple) or not all(_is_piece(piece) for piece in pieces):
-        raise ValueError("pieces are [stream, start, length], whole numbers of at least 0, 0 and 1")
+        raise ValueError("pieces are [stream, start, length], integers of at least 0, 0 and 1")
     total = sum(piece[2] for piece in pieces)
     if tokens is not None and total != tokens:
         raise ValueError(f"the pieces have {total} tokens, prompt_tokens is {tokens}")
@@ -55,43 +55,44 @@ class RequestSettings(Settings):
     """One request of the list ``requests``."""
 
     id: Annotated[str, StringConstraints(min_length=1), BeforeValidator(_as_text)] | None = Field(
-        default=None, description="Name, unique in the list; its position, counted from 0, if not given."
+        default=None, description="name, unique in the list; null: the position in the list, counted from 0"
     )
-    arrival_s: float = Field(ge=0, description="When it arrives.", json_schema_extra={"unit": "s"})
+    arrival_s: float = Field(ge=0, description="arrival time", json_schema_extra={"unit": "s"})
     prompt_tokens: int | None = Field(
         default=None,
         ge=1,
         le=MOST_TOKENS,
-        description="Tokens to read; null: as many as prompt says.",
+        description="length of the prompt; null: the sum of the lengths in prompt",
         json_schema_extra=TOKENS_UNIT,
     )
-    output_tokens: int = Field(ge=1, le=MOST_TOKENS, description="Tokens to make.", json_schema_extra=TOKENS_UNIT)
-    priority: int = Field(default=0, description="Smaller is more urgent; used by order: priority.")
+    output_tokens: int = Field(ge=1, le=MOST_TOKENS, description="length of the output", json_schema_extra=TOKENS_UNIT)
+    priority: int = Field(default=0, description="smaller is more urgent; used by `order: priority`")
     deadline_s: float | None = Field(
         default=None,
         ge=0,
-        description="Absolute time by which the answer is wanted; used by order: deadline.",
+        description="time by which the answer is wanted, counted from the start of the run; used by `order: deadline`",
         json_schema_extra={"unit": "s"},
     )
-    request_class: str | None = Field(default=None, alias="class", description="A label for summaries.")
+    request_class: str | None = Field(default=None, alias="class", description="label for summaries")
     timeout_s: float | None = Field(
         default=None,
         gt=0,
-        description="The client gives up that long after arrival, waiting or running; null: never (or the workload's).",
+        description="the client cancels the request this long after its arrival, waiting or running; null: that of "
+        "the workload",
         json_schema_extra={"unit": "s"},
     )
     prompt: tuple[_Piece, ...] | None = Field(
         default=None,
         strict=False,
         min_length=1,
-        description="Which tokens the prompt is made of, for prefix caches: [stream, start, length] each. Equal "
-        "streams and positions are equal tokens; null: tokens like nobody else's.",
+        description="tokens of the prompt, for prefix caches, as pieces [stream, start, length]. Equal streams and "
+        "positions are equal tokens; null: tokens that no other request has",
     )
     output_stream: int | None = Field(
         default=None,
         ge=0,
         le=LARGEST_STREAM,
-        description="The j-th output token is (output_stream, j); null: tokens like nobody else's.",
+        description="the j-th output token is token j of this stream; null: tokens that no other request has",
     )
 
     @model_validator(mode="after")
@@ -107,7 +108,7 @@ class RequestSettings(Settings):
 
     @property
     def length(self) -> int:
-        """Prompt tokens, given or added up."""
+        """Length of the prompt in tokens."""
         if self.prompt_tokens is not None:
             return self.prompt_tokens
         return sum(piece[2] for piece in self.prompt or ())
@@ -117,13 +118,13 @@ class RequestSettings(Settings):
         if self.deadline_s is not None and self.deadline_s < self.arrival_s:
             raise invalid(
                 f"deadline_s {self.deadline_s:g} is before arrival_s {self.arrival_s:g}: "
-                "deadlines are absolute times, counted from the start of the run"
+                "deadlines are counted from the start of the run"
             )
         return self
 
 
 def check_ids(items: Sequence[RequestSettings]) -> None:
-    """Refuse a list in which two requests have the same id, given or by position."""
+    """Check that no two requests have the same id, given or by position."""
     first: dict[str, int] = {}
     for position, item in enumerate(items):
         name = _id(item, position)
@@ -133,7 +134,7 @@ def check_ids(items: Sequence[RequestSettings]) -> None:
 
 
 def listed_requests(items: Iterable[RequestSettings]) -> list[Request]:
-    """Return the requests in order of arrival, ties by position in the list."""
+    """Return the requests in order of arrival; ties keep the order of the list."""
     requests = [
         Request(
             _id(item, position),

@@ -30,65 +30,73 @@ _CLASS_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 class WorkloadSettings(Settings):
     """Where requests come from: exactly one of arrivals (with lengths), a trace, a list, users, sessions."""
 
-    arrivals: ArrivalSettings | None = Field(default=None, description="When requests arrive, whatever the answers.")
-    users: UserSettings | None = Field(default=None, description="A closed loop of users instead.")
-    sessions: SessionSettings | None = Field(default=None, description="Conversations with growing context instead.")
+    arrivals: ArrivalSettings | None = Field(
+        default=None, description="arrival process of requests that do not depend on answers (open loop)"
+    )
+    users: UserSettings | None = Field(default=None, description="a closed loop of users")
+    sessions: SessionSettings | None = Field(default=None, description="conversations with a growing context")
     prompt_tokens: LengthSettings | None = Field(
         default=None,
-        description="How long prompts are; in sessions, how many tokens a turn adds.",
+        description="distribution of prompt lengths; in sessions, of the new tokens per turn",
         json_schema_extra={"unit": "tokens"},
     )
     output_tokens: LengthSettings | None = Field(
-        default=None, description="How long outputs are.", json_schema_extra={"unit": "tokens"}
+        default=None, description="distribution of output lengths", json_schema_extra={"unit": "tokens"}
     )
     prompt_output_correlation: float = Field(
         default=0.0,
         ge=-1,
         le=1,
-        description="Correlation of the normals behind both lengths (Gaussian copula): each law stays as it is.",
+        description="correlation of the normal scores of both lengths (Gaussian copula); the two distributions do not "
+        "change",
     )
     system_prompt: SystemPromptSettings | None = Field(
-        default=None, description="Tokens before every prompt, shared by many; prompt_tokens come on top."
+        default=None, description="tokens at the start of every prompt, shared by many requests; added to prompt_tokens"
     )
     arrivals_for_s: float | None = Field(
         default=None,
         gt=0,
-        description="Requests (or sessions) arrive strictly before this time. With a number: whichever comes first.",
+        description="requests (or sessions) arrive strictly before this time; with a number: whichever comes first",
         json_schema_extra={"unit": "s"},
     )
     num_requests: int | None = Field(
         default=None,
         ge=1,
-        description="How many requests arrive. More than a trace has rows is an error.",
+        description="number of requests; an error if a trace has fewer rows",
         json_schema_extra={"unit": "requests"},
     )
-    trace: TraceSettings | None = Field(default=None, description="Requests from a recorded trace.")
+    trace: TraceSettings | None = Field(default=None, description="requests from a recorded trace")
     requests: tuple[RequestSettings, ...] | None = Field(
-        default=None, strict=False, description="Requests listed one by one."
+        default=None, strict=False, description="requests listed one by one"
     )
     priority: int = Field(
         default=0,
-        description="Smaller is more urgent; used by order: priority. For requests that have none of their own.",
+        description="smaller is more urgent; used by `order: priority`; for requests without a priority of their own",
     )
     timeout_s: float | None = Field(
         default=None,
         gt=0,
-        description="A client gives up that long after it wanted an answer, waiting or running; a retry begins anew. "
-        "null: never.",
+        description="clients cancel a request this long after they wanted the answer, waiting or running; each retry "
+        "has the full time again. null: never",
         json_schema_extra={"unit": "s"},
     )
-    retry: RetrySettings | None = Field(default=None, description="What clients do that gave up; null: they are gone.")
+    retry: RetrySettings | None = Field(
+        default=None, description="how clients retry after a timeout; null: they do not"
+    )
     max_concurrency: int | None = Field(
         default=None,
         ge=1,
-        description="At most so many of these requests are at the server; others wait at the client, first come first "
-        "served, and that wait is part of their latency. null: no limit.",
+        description="concurrency limit: at most this many of these requests are at the server. Other requests wait at "
+        "the client, first come first served; this wait is part of their latency. null: no limit",
         json_schema_extra={"unit": "requests"},
     )
     classes: Annotated[dict[str, ClassSettings], Field(min_length=1)] | None = Field(
-        default=None, description="name -> class: each request (in users and sessions: each person) is of one of them."
+        default=None,
+        description="name -> class: each request (with users and sessions: each user or session) belongs to one class",
     )
-    slo: SloSettings | None = Field(default=None, description="For goodput of this workload; null: the scenario's.")
+    slo: SloSettings | None = Field(
+        default=None, description="limits for goodput of this workload; null: those of the scenario"
+    )
 
     @field_validator("requests")
     @classmethod
@@ -105,16 +113,16 @@ class WorkloadSettings(Settings):
         source = given[0]
         for key in _MORE_KEYS:
             if getattr(self, key) != type(self).model_fields[key].default and key not in _ALLOWED_WITH[source]:
-                raise invalid(f"{key} does not go with {source}{self._instead(source, key)}")
+                raise invalid(f"{key} cannot be combined with {source}{self._instead(source, key)}")
         return self
 
     @staticmethod
     def _instead(source: str, key: str) -> str:
         if source == "trace" and key == "arrivals_for_s":
-            return "; cut a trace with trace.end_s or trace.limit"
+            return "; use trace.end_s or trace.limit"
         if source == "sessions" and key == "num_requests":
-            return "; give sessions.num_sessions"
-        return f", which {'have' if source == 'requests' else 'has'} their own" if key.endswith("tokens") else ""
+            return "; use sessions.num_sessions"
+        return ", which has lengths of its own" if key.endswith("tokens") else ""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -124,14 +132,15 @@ class WorkloadSettings(Settings):
         missing = [key for key in ("prompt_tokens", "output_tokens") if getattr(self, key) is None]
         if missing:
             raise invalid(
-                f"{source} need {' and '.join(missing)}: a length law, such as {{distribution: constant, value: 100}}"
+                f"{source} need {' and '.join(missing)}: a length distribution, such as "
+                "{distribution: constant, value: 100}"
             )
-        complaint = self._endless()
-        if complaint is not None:
-            raise invalid(complaint)
+        problem = self._end_problem()
+        if problem is not None:
+            raise invalid(problem)
         return self
 
-    def _endless(self) -> str | None:
+    def _end_problem(self) -> str | None:
         if self.arrivals is not None:
             return self.arrivals.end_problem(self.num_requests, self.arrivals_for_s)
         if self.sessions is not None:
@@ -141,13 +150,13 @@ class WorkloadSettings(Settings):
         return None
 
     @model_validator(mode="after")
-    def _rules_fit(self) -> Self:
-        if self.retry is not None and not self._may_give_up():
-            raise invalid("retry needs timeout_s: without it nobody ever gives up")
+    def _retries_need_timeouts(self) -> Self:
+        if self.retry is not None and not self._can_time_out():
+            raise invalid("retry needs timeout_s: only requests that time out are retried")
         return self
 
-    def _may_give_up(self) -> bool:
+    def _can_time_out(self) -> bool:
         listed = any(item.timeout_s is not None for item in self.requests or ())
         classed = any(found.timeout_s is not None for found in (self.classes or {}).values())
-        filed = self.trace is not None and self.trace.reader_name() in ("csv", "jsonl")  # may have a column gives_up_s
-        return self.timeout_s is not None or listed or classed or filed
+        in_file = self.trace is not None and self.trace.reader_name() in ("csv", "jsonl")  # maybe gives_up_s
+        return self.timeout_s is not None or listed or classed or in_file

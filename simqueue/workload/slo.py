@@ -8,7 +8,7 @@ from simqueue.settings import Settings
 
 
 class SloSettings(Settings):
-    """Limits a request must keep to count as goodput; those left out do not count."""
+    """Limits that a request must meet to count as goodput; limits that are not given do not count."""
 
     ttft_ms: float | None = Field(None, gt=0, description="time to first token", json_schema_extra={"unit": "ms"})
     tpot_ms: float | None = Field(

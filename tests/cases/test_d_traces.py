@@ -102,7 +102,7 @@ def test_case_34_more_requests_than_rows_is_an_error(asked: dict[str, int], repl
 
     Origin: vllm-project/vllm#13063 (review), where sampling raised deep inside a library.
     """
-    with pytest.raises(InputError, match=r"100 requests are asked for, trace\.csv has 10 rows"):
+    with pytest.raises(InputError, match=r"100 requests are needed, trace\.csv has 10 rows"):
         replayed(ten_rows(), **asked)
 
 

@@ -354,9 +354,9 @@ def test_interrupted_while_loading() -> None:
     [
         (
             "path: rows.csv}\n  num_requests: 3",
-            ":7: workload.num_requests = 3: 3 requests are asked for, rows.csv has 2 r",
+            ":7: workload.num_requests = 3: 3 requests are needed, rows.csv has 2 r",
         ),
-        ("path: gone.csv}", ":6: workload.trace.path = 'gone.csv': there is no file "),
+        ("path: gone.csv}", ":6: workload.trace.path = 'gone.csv': gone.csv: no such file"),
         ("path: rows.csv, columns: {prompt_tokens: who}}", "rows.csv: column 'who' is missing, columns found: 'arr"),
     ],
 )

@@ -87,19 +87,19 @@ def test_the_scenario_itself_is_fine(write: Any) -> None:
         (
             "num_requests: 4",
             "num_requests: 100",
-            "s.yaml:7: workload.num_requests = 100: 100 requests are asked for, t.",
+            "s.yaml:7: workload.num_requests = 100: 100 requests are needed, t.",
         ),
         (
             "format: csv",
             "format: csv\n    limit: 5",
-            "s.yaml:7: workload.trace.limit = 5: 5 requests are asked for, t.c",
+            "s.yaml:7: workload.trace.limit = 5: 5 requests are needed, t.c",
         ),
         (
             "path: t.csv",
             "path: u.csv",
-            "s.yaml:5: workload.trace.path = 'u.csv': there is no file u.csv (relative paths",
+            "s.yaml:5: workload.trace.path = 'u.csv': u.csv: no such file",
         ),
-        (TRACE, LAWS, "s.yaml:6: workload.prompt_tokens.path = 'nope.csv': there is no file nope.csv (relative paths"),
+        (TRACE, LAWS, "s.yaml:6: workload.prompt_tokens.path = 'nope.csv': nope.csv: no such file"),
         ("llama-3.1-8b", "own.json", "s.yaml:1: model = 'own.json': own.json: cannot be read"),
         ("h100-sxm", "own.yaml", "s.yaml:2: gpu = 'own.yaml': own.yaml: cannot be read"),
         (
@@ -123,8 +123,8 @@ def test_file_line_and_full_path(write: Any, old: str, new: str, line: str) -> N
     ("flag", "rest"),
     [
         ("policies.real.version=0.33.1", "unknown version of vllm"),
-        ("workload.num_requests=9", "9 requests are asked for, t.csv has 4 rows"),
-        ("workload.trace.path=u.csv", "there is no file u.csv"),
+        ("workload.num_requests=9", "9 requests are needed, t.csv has 4 rows"),
+        ("workload.trace.path=u.csv", "u.csv: no such file"),
         ("policies.chunkd.max_num_seqs=4", "unknown policy 'chunkd'; did you mean 'chunked'? known: real, chunked"),
         (
             "policies.chunked.step_time.seconds=1",
@@ -142,7 +142,7 @@ def test_each_workload_has_its_own_path(write: Any) -> None:
     file = write()
     text = SCENARIO.replace(TRACE, f"  a:\n{TRACE}".replace("\n  ", "\n    ").rstrip(" "), 1)
     file.write_text(text.replace("workload:", "workloads:").replace("num_requests: 4", "num_requests: 9"), "utf-8")
-    assert complaint(file).startswith("s.yaml:8: workloads.a.num_requests = 9: 9 requests are asked for")
+    assert complaint(file).startswith("s.yaml:8: workloads.a.num_requests = 9: 9 requests are needed")
 
 
 def test_rows_of_a_trace_are_located_in_the_trace(write: Any) -> None:
@@ -154,7 +154,7 @@ def test_rows_of_a_trace_are_located_in_the_trace(write: Any) -> None:
 def test_a_binary_file_is_no_text(write: Any, before: bytes, where: str) -> None:
     """Bytes that are no text are told as such, with the lines before them where there are some."""
     line = complaint(write(rows=before + b"\xff\xfe\x00" * 9000))
-    assert line.startswith(f"s.yaml:5: workload.trace.path = 't.csv': t.csv is no text file in UTF-8{where}")
+    assert line.startswith(f"s.yaml:5: workload.trace.path = 't.csv': t.csv: not a UTF-8 text file{where}")
     assert "line 0" not in line
 
 
@@ -168,7 +168,7 @@ def test_python_has_paths_without_lines(tmp_path: Path) -> None:
     }
     with pytest.raises(simqueue.InputError, match=r"^policies\.a\.version = '0\.33\.1': unknown version of vllm"):
         from_mapping(data, base_dir=tmp_path)
-    with pytest.raises(simqueue.InputError, match=r"^workload\.trace\.path = 'u\.csv': there is no file"):
+    with pytest.raises(simqueue.InputError, match=r"^workload\.trace\.path = 'u\.csv': u\.csv: no such file"):
         make_traffic(from_mapping(data, ["policies.a.version='0.33.0'"], base_dir=tmp_path).resolve())
 
 

@@ -61,7 +61,7 @@ def test_number_in_a_window_is_poisson() -> None:
 
 @pytest.mark.parametrize("n", [1, 7, 65_536, 65_537, 150_000])
 def test_a_shorter_run_is_the_beginning_of_a_longer_one(n: int) -> None:
-    """However many requests are asked for, the first n arrivals at one seed are the same bits."""
+    """However many requests are needed, the first n arrivals at one seed are the same bits."""
     longest = poisson(100).times(stream(1, 0, "arrivals"), num_requests=200_000)
     assert poisson(100).times(stream(1, 0, "arrivals"), num_requests=n).tobytes() == longest[:n].tobytes()
     by_time = poisson(100).times(stream(1, 0, "arrivals"), until_s=float(longest[n]))

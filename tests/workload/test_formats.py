@@ -123,8 +123,8 @@ def test_mooncake_hash_ids_become_shared_tokens(play: Play) -> None:
     [
         ((20, "[0,1]"), 512, r":1: input_length 20 at block_tokens 512 needs 1 hash_ids, the row has 2"),
         ((1000, "[0,1]"), 256, r":1: input_length 1000 at block_tokens 256 needs 4 hash_ids, the row has 2"),
-        ((20, '["a"]'), 512, r"hash_ids must be a list of whole numbers"),
-        ((20, "[-1]"), 512, r"hash_ids must be a list of whole numbers"),
+        ((20, '["a"]'), 512, r"hash_ids must be a list of integers"),
+        ((20, "[-1]"), 512, r"hash_ids must be a list of integers"),
     ],
 )
 def test_hash_ids_that_do_not_fit_are_refused(row: tuple[int, str], block: int, said: str, play: Play) -> None:
@@ -206,9 +206,9 @@ def test_jsonl_carries_everything_about_a_request(play: Play) -> None:
         ("", "the file is empty"),
         ("[1]\n", r":1: a JSON object is expected"),
         (JSONL + "{oops\n", r":2: not a JSON object"),
-        (JSONL.replace("100", "100.5"), r":1: prompt_tokens '100.5' is not a whole number"),
-        (JSONL.replace("100", '"100"'), r":1: prompt_tokens '100' is not a whole number"),
-        (JSONL.replace("100", "true"), r":1: prompt_tokens 'true' is not a whole number"),
+        (JSONL.replace("100", "100.5"), r":1: prompt_tokens '100.5' is not an integer"),
+        (JSONL.replace("100", '"100"'), r":1: prompt_tokens '100' is not an integer"),
+        (JSONL.replace("100", "true"), r":1: prompt_tokens 'true' is not an integer"),
         (JSONL.replace("100", "-3"), r":1: prompt_tokens '-3' is not between 0"),
         (JSONL.replace(":0,", ":NaN,"), r":1: arrival_s 'NaN' is not a finite number"),
         (JSONL.replace("arrival_s", "when"), "column 'arrival_s' is missing, columns found: 'when'"),
@@ -238,7 +238,7 @@ def test_windows_by_row(play: Play) -> None:
     assert asked(play(text, "csv", start_row=3, end_row=5)) == [(0, 4, 1), (1, 5, 1)]
     late = play(text, "csv", start_row=12)
     assert late.requests == []
-    assert "its 10 rows reach from 0 to 9 s" in late.notes[0]
+    assert "its 10 rows are from 0 to 9 s" in late.notes[0]
     with pytest.raises(ValidationError, match="end_row 3 must be after start_row 3"):
         play(text, "csv", start_row=3, end_row=3)
 
@@ -250,12 +250,12 @@ def test_repeating_gives_new_ids_and_new_tokens(play: Play) -> None:
     assert [r.request_id for r in thrice] == ["0", "1", "2", "0@1", "1@1", "2@1", "0@2", "1@2", "2@2"]
     assert [r.arrival_s for r in thrice] == [0, 1, 4, 6, 7, 10, 12, 13, 16]
     assert len(play(text, "csv", repeat=3, num_requests=7).requests) == 7
-    with pytest.raises(InputError, match=r"100 requests are asked for, t\.txt has 3 rows \(repeat 3 makes 9\)"):
+    with pytest.raises(InputError, match=r"100 requests are needed, t\.txt has 3 rows \(repeat 3 makes 9\)"):
         play(text, "csv", repeat=3, num_requests=100)
     pair = MOONCAKE + MOONCAKE.replace(":0,", ":2000,", 1)
     a, b, c, d = (r.prompt for r in play(pair, "mooncake", repeat=2).requests)
     assert a == b != c == d
-    with pytest.raises(InputError, match=r"trace\.repeat: all rows of t\.txt that are played have one time"):
+    with pytest.raises(InputError, match=r"trace\.repeat: all used rows of t\.txt have one time"):
         play(rows_at([2.0, 2.0]), "csv", repeat=2)
 
 
@@ -263,11 +263,11 @@ def test_duplicate_ids_fail_or_are_renamed(play: Play) -> None:
     """An id that comes twice is an error with both lines, or gets a number that nobody else has."""
     head = "request_id,arrival_s,prompt_tokens,output_tokens\n"
     text = head + "a,0,1,1\na,1,1,1\na~2,2,1,1\na,3,1,1\n"
-    with pytest.raises(InputError, match=r":3: request_id 'a' is used already in line 2 \(duplicate_ids: rename"):
+    with pytest.raises(InputError, match=r":3: request_id 'a' is already used in line 2 \(duplicate_ids: rename"):
         play(text, "csv")
     renamed = play(text, "csv", duplicate_ids="rename")
     assert [r.request_id for r in renamed.requests] == ["a", "a~3", "a~2", "a~4"]
-    assert renamed.notes == ("t.txt: 2 of 4 requests have an id used before and were renamed",)
+    assert renamed.notes == ("t.txt: 2 of 4 requests have an id that is already used and were renamed",)
 
 
 @pytest.mark.parametrize(
@@ -295,10 +295,10 @@ def test_streaming_refuses_what_it_cannot_do(play: Play) -> None:
     """Rows out of order, too few rows and keys that need the whole file are errors before anything runs."""
     with pytest.raises(InputError, match=r":4: this row is earlier than the one before; stream: true"):
         play(rows_at([0.0, 5.0, 4.0]), "csv", stream=True)
-    with pytest.raises(InputError, match=r"7 requests are asked for, t\.txt has 2 to use"):
+    with pytest.raises(InputError, match=r"7 requests are needed, t\.txt has 2 that can be used"):
         play(rows_at([0.0, 5.0]), "csv", stream=True, num_requests=7)
     for key, value in {"repeat": 2, "spread_s": 1.0, "start_row": 1}.items():
-        with pytest.raises(ValidationError, match=f"{key} does not go with stream: true"):
+        with pytest.raises(ValidationError, match=f"{key} cannot be combined with stream: true"):
             play(rows_at([0.0]), "csv", stream=True, **{key: value})
 
 

@@ -317,7 +317,7 @@ def test_empirical_values_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "bad.csv").write_text("tokens\n100\n0\n")
     with pytest.raises(InputError, match=r"bad\.csv:3: tokens '0' is not between 1 and"):
         law(tmp_path, distribution="empirical", path="bad.csv")
-    with pytest.raises(InputError, match=r"there is no file \S*none\.csv "):
+    with pytest.raises(InputError, match=r"none\.csv: no such file"):
         law(tmp_path, distribution="empirical", path="none.csv")
 
 

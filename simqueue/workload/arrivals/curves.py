@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from simqueue.datafiles.csvtable import read_table
 from simqueue.errors import InputError, naming
 from simqueue.names import unknown
 from simqueue.workload.arrivals.base import Floats
 from simqueue.workload.arrivals.settings import CurveArrivalsSettings
-from simqueue.workload.traces.table import read_table
 
 CURVES = Path(__file__).parent.parent / "traces" / "data" / "servegen_rate_10min.csv"
 """The packaged curves: production rates summed over clients, from ServeGen (see the README beside the file)."""
@@ -55,8 +55,8 @@ def _windows(file: Path, label: str, category: str) -> tuple[Floats, Floats]:
     if category not in names:
         raise InputError(f"{label}: {unknown('curve', category, list(dict.fromkeys(names)))}", "category")
     mine = np.array([name == category for name in names])
-    starts_s = table.floats("window_start_s", least=0)[mine]
-    rates = table.floats("total_rate_rps", least=0)[mine]
+    starts_s = np.array(table.floats("window_start_s", least=0))[mine]
+    rates = np.array(table.floats("total_rate_rps", least=0))[mine]
     if len(starts_s) < 2 or not (np.diff(starts_s) > 0).all():
         text = f"{label}: category '{category}' needs two or more windows in order of window_start_s"
         raise InputError(text, "category")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from simqueue.datafiles.csvtable import read_table
 from simqueue.errors import InputError, naming
 from simqueue.workload.lengths.base import Bounds, Floats, LengthDistribution, Tokens
 from simqueue.workload.limits import MOST_TOKENS
-from simqueue.workload.traces.table import read_table
 
 Table = tuple[Floats, Floats]
 """Values in tokens, in ascending order, and their weights."""
@@ -82,7 +82,7 @@ def histogram_table(edges: Sequence[int], weights: Sequence[float]) -> Table:
     return values, np.repeat(np.array(weights) / widths, widths)
 
 
-def empirical_table(values: Sequence[int] | Tokens, weights: Sequence[float] | Floats | None) -> Table:
+def empirical_table(values: Sequence[int], weights: Sequence[float] | None) -> Table:
     """Return given lengths in ascending order, with their weights; without weights all are 1."""
     lengths = np.array(values, dtype=np.float64)
     shares = np.ones(len(lengths)) if weights is None else np.array(weights)
@@ -107,7 +107,7 @@ def read_lengths(path: Path, label: str) -> Table:
     with naming("path"):
         table = read_table(path, label)
     values = table.integers("tokens", least=1, most=MOST_TOKENS)
-    weights = table.floats("weight", least=0) if "weight" in table.columns else np.ones(len(values))
-    if not 0 < float(weights.sum()) < np.inf:
-        raise InputError(f"{label}: column 'weight' adds up to {weights.sum():g}; it must be positive")
+    weights = table.floats("weight", least=0) if "weight" in table.names else [1.0] * len(values)
+    if not 0 < sum(weights) < np.inf:
+        raise InputError(f"{label}: column 'weight' adds up to {sum(weights):g}; it must be positive")
     return empirical_table(values, weights)

@@ -1,4 +1,4 @@
-"""Traces of the Azure LLM inference service, 2023 and 2024: absolute dates and two token counts a row.
+"""Traces of the Azure LLM inference service, 2023 and 2024: absolute dates and two token counts per row.
 
 Source of the format: github.com/Azure/AzurePublicDataset, AzureLLMInferenceDataset2023.md and
 AzureLLMInferenceDataset2024.md. The 2023 files have seven digits of fraction and CRLF line ends; in those of 2024 a
@@ -8,10 +8,12 @@ time zone may follow and the fraction may be missing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from simqueue.workload.traces.base import ReadOptions, TraceRows
-from simqueue.workload.traces.table import Table, read_tables
+from simqueue.datafiles.csvtable import Table, read_tables
+from simqueue.workload.traces.base import TraceRows, token_counts
+from simqueue.workload.traces.formats import ReadOptions, guess_format
 from simqueue.workload.traces.timestamps import TICKS_PER_S, BadTimestampError, parse_timestamps
 
 _ALLOWED = "a time such as '2023-11-16 18:15:46.6805900' (up to seven digits of fraction; UTC)"
@@ -22,13 +24,13 @@ class AzureReader:
 
     def chunks(self, path: Path, label: str, _options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
         """Yield the rows; timestamps are exact to 100 ns."""
-        return map(_rows, read_tables(path, label, "azure", at_once))
+        return map(_rows, read_tables(path, label, partial(guess_format, expected="azure"), at_once=at_once))
 
 
 def _rows(table: Table) -> TraceRows:
     texts = table.text("TIMESTAMP")
-    prompt_tokens = table.integers("ContextTokens")
-    output_tokens = table.integers("GeneratedTokens")
+    prompt_tokens = token_counts(table, "ContextTokens")
+    output_tokens = token_counts(table, "GeneratedTokens")
     try:
         time = parse_timestamps(texts)
     except BadTimestampError as bad:

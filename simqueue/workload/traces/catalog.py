@@ -1,4 +1,4 @@
-"""Traces that come with the package, by name."""
+"""The traces in the package, by name."""
 
 from __future__ import annotations
 
@@ -17,8 +17,22 @@ _FOLDER = Path(__file__).parent / "data"
 
 @dataclass(frozen=True, slots=True)
 class PackagedTrace:
-    """One entry of the catalog: where the file is, how to read it, whose it is the SHA-256 sum it must have and,
-    where it has hash ids, how many tokens one stands for.
+    """One entry of the catalog.
+
+    Attributes
+    ----------
+    name : str
+        As in ``trace: {name: ...}``.
+    path : Path
+        The file.
+    format : str
+        One of `FORMATS`.
+    licence, source : str
+        Licence of the file, and where it is from.
+    sha256 : str
+        SHA-256 sum of the file.
+    block_tokens : int or None
+        Number of tokens that one hash id stands for; None if the file has no hash ids.
     """
 
     name: str
@@ -58,7 +72,7 @@ def packaged_trace(name: str) -> PackagedTrace:
     Raises
     ------
     InputError
-        If there is none of that name; tells the nearest one and all of them.
+        If there is no trace with that name; gives the nearest name and all names.
     """
     if name not in _catalog():
         raise InputError(unknown("trace", name, trace_names()))

@@ -1,34 +1,36 @@
-"""A file of JSON objects, one a line, as columns (see `table`)."""
+"""A file of JSON objects, one per line, as columns."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from simqueue.datafiles.columns import Columns
+from simqueue.datafiles.text import text_lines
 from simqueue.errors import InputError
 from simqueue.workload.traces.formats import guess_format, guess_json
-from simqueue.workload.traces.table import Cells, text_lines
 
 _SHOWN = 40
 
 
-class JsonTable(Cells):
+class JsonTable(Columns):
     """The objects of a file; a key that is missing or null is an empty cell."""
 
-    def __init__(self, label: str, rows: Sequence[dict[str, Any]], lines: Sequence[int], asked: str | None) -> None:
-        super().__init__(label, lines, asked)
+    def __init__(self, label: str, rows: Sequence[dict[str, Any]], lines: Sequence[int], expected: str) -> None:
+        super().__init__(label, lines, partial(guess_json, expected=expected))
         self._rows = rows
 
     @property
-    def columns(self) -> Collection[str]:
+    def names(self) -> Collection[str]:
         """Keys of any of the objects, in order of appearance."""
         return dict.fromkeys(key for row in self._rows for key in row)
 
     def cells(self, name: str) -> list[Any]:
-        """Return a column as JSON has it, None where a key is missing.
+        """Return a column as parsed from JSON; None if a key is missing.
 
         Raises
         ------
@@ -36,16 +38,13 @@ class JsonTable(Cells):
             If no object has the key.
         """
         values = [row.get(name) for row in self._rows]
-        if all(value is None for value in values) and name not in self.columns:
-            raise self.missing(name, self.columns)
+        if all(value is None for value in values) and name not in self.names:
+            raise self.missing(name, self.names)
         return values
 
     def text(self, name: str) -> tuple[str, ...]:
-        """Return a column as text; see `Cells.text`."""
+        """Return a column as text; see `Columns.text`."""
         return tuple(_shown(value) for value in self.cells(name))
-
-    def _looks_like(self, found: Sequence[str]) -> str | None:
-        return guess_json(found, self.asked)
 
     def _cell_integers(self, name: str, empty: int | None) -> list[int]:
         return [self._number(row, name, value, int, empty) for row, value in enumerate(self.cells(name))]
@@ -57,7 +56,7 @@ class JsonTable(Cells):
         if value is None and empty is not None:
             return empty
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise self.wrong(row, name, _shown(value), "a whole number" if kind is int else "a number")
+            raise self.wrong(row, name, _shown(value), "an integer" if kind is int else "a number")
         return value
 
 
@@ -68,36 +67,42 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
-def read_json_tables(path: Path, label: str, asked: str, at_once: int | None = None) -> Iterator[JsonTable]:
-    """Read a file of JSON objects, one a line; blank lines are skipped.
+def read_json_tables(path: Path, label: str, expected: str, at_once: int | None = None) -> Iterator[JsonTable]:
+    """Read a file of JSON objects, one per line; blank lines are skipped.
 
     Parameters
     ----------
-    path, label, asked, at_once
-        As for `simqueue.workload.traces.table.read_tables`.
+    path : Path
+        The file.
+    label : str
+        The name of the file in messages.
+    expected : str
+        The trace format that the file should have, for messages.
+    at_once : int or None
+        Rows per table; None: all rows in one table.
 
     Raises
     ------
     InputError
         If the file cannot be read, is empty, or has a line that is not a JSON object.
     """
-    objects = _objects(path, label, asked)
-    some = False
+    objects = _objects(path, label, expected)
+    found = False
     while chunk := list(islice(objects, at_once)):
-        some = True
-        yield JsonTable(label, [row for _, row in chunk], [line for line, _ in chunk], asked)
-    if not some:
-        raise InputError(f"{label}: the file is empty; JSON objects, one a line, are expected")
+        found = True
+        yield JsonTable(label, [row for _, row in chunk], [line for line, _ in chunk], expected)
+    if not found:
+        raise InputError(f"{label}: the file is empty; JSON objects, one per line, are expected")
 
 
-def _objects(path: Path, label: str, asked: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(path: Path, label: str, expected: str) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(text_lines(path, label), start=1):
         if not line.strip():
             continue
         try:
             found = json.loads(line)
         except ValueError as error:
-            guess = guess_format([cell.strip() for cell in line.split(",")], asked)
+            guess = guess_format([cell.strip() for cell in line.split(",")], expected)
             hint = f": this looks like {guess}" if guess else f" ({error})"
             raise InputError(f"{label}:{number}: not a JSON object{hint}") from None
         if not isinstance(found, dict):

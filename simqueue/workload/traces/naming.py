@@ -1,4 +1,4 @@
-"""The ids of a trace's requests: those of the file, or row numbers."""
+"""The ids of the requests of a trace: those of the file, or row numbers."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from simqueue.workload.traces.base import TraceRows
 
 
 def row_ids(rows: TraceRows, kept: NDArray[np.intp], *, rename: bool, notes: list[str]) -> Sequence[str]:
-    """Return the id of each kept row: the file's own, or its number, counted from 0 in the order of the file.
+    """Return the id of each kept row: that of the file, or the number of the row, counted from 0 in file order.
 
     Parameters
     ----------
     rows : TraceRows
     kept : array of int
     rename : bool
-        Whether the later rows of an id that comes twice get a number behind it (``a~2``); else that is an error.
+        Whether later rows with an id that is used already get a suffix (``a~2``). If false, that is an error.
     notes : list of str
-        Is told how many were renamed.
+        Gets a note on how many rows were renamed.
 
     Raises
     ------
     InputError
-        If an id comes twice and `rename` is false; names both lines.
+        If an id is used twice and `rename` is false; gives both lines.
     """
     given = rows.more.get("request_id")
     if given is None:
@@ -40,7 +40,7 @@ def row_ids(rows: TraceRows, kept: NDArray[np.intp], *, rename: bool, notes: lis
             if not rename:
                 raise rows.wrong(
                     row,
-                    f"request_id '{name}' is used already in line {rows.lines[first[name]]} "
+                    f"request_id '{name}' is already used in line {rows.lines[first[name]]} "
                     "(duplicate_ids: rename gives later rows new ids)",
                 )
             name = _free_name(name, taken)
@@ -49,7 +49,9 @@ def row_ids(rows: TraceRows, kept: NDArray[np.intp], *, rename: bool, notes: lis
         first.setdefault(name, row)
         ids.append(name)
     if renamed:
-        notes.append(f"{rows.label}: {renamed} of {len(kept)} requests have an id used before and were renamed")
+        notes.append(
+            f"{rows.label}: {renamed} of {len(kept)} requests have an id that is already used and were renamed"
+        )
     return ids
 
 

@@ -1,4 +1,4 @@
-"""From the rows of a trace to requests: order, window, thinning, empty rows, limit, clock."""
+"""From the rows of a trace to requests: order, window, thinning, rows without tokens, limit, arrival times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,17 @@ _Rows = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Requests of a trace in order of arrival, what people should know, and how many rows were dropped."""
+    """Requests of a trace.
+
+    Attributes
+    ----------
+    requests : list of Request
+        In order of arrival.
+    notes : tuple of str
+        One line each on rows that were sorted, dropped or renamed, and on windows that reach beyond the file.
+    dropped_rows : int
+        Rows dropped because they have no prompt or no output tokens.
+    """
 
     requests: list[Request]
     notes: tuple[str, ...]
@@ -32,16 +42,16 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
-class Luck:
+class TraceStreams:
     """The random streams of a trace.
 
     Attributes
     ----------
     thin : numpy.random.Generator
-        Decides which rows `thin` keeps: one number for each row of the file, so that a smaller share keeps a subset of
-        what a larger one keeps, whatever the window.
+        Decides which rows `thin` keeps. It takes one number for each row of the file, so a smaller share keeps a subset
+        of the rows of a larger share, for any window.
     spread : numpy.random.Generator
-        Where rows of one timestamp go; one number a row.
+        Spreads rows with equal timestamps; one number per row.
     """
 
     thin: np.random.Generator
@@ -49,12 +59,12 @@ class Luck:
 
 
 def read_chunks(settings: TraceSettings, base_dir: Path, at_once: int | None = None) -> Iterator[TraceRows]:
-    """Yield the rows of the file that the settings name, in the order of the file; all together without `at_once`.
+    """Yield the rows of the file that the settings name, in file order, `at_once` at a time or all together.
 
     Raises
     ------
     InputError
-        If the file is missing or is not what its format says.
+        If the file is missing or does not follow its format.
     """
     path, label = (None, settings.name) if settings.name is not None else (settings.path, settings.path)
     file = packaged_trace(str(label)).path if path is None else base_dir / path
@@ -62,38 +72,38 @@ def read_chunks(settings: TraceSettings, base_dir: Path, at_once: int | None = N
         yield from READERS[settings.reader_name()].chunks(file, str(label), settings.read_options, at_once)
 
 
-def replay(settings: TraceSettings, base_dir: Path, luck: Luck, num_requests: int | None = None) -> Replay:
-    """Return the requests that the settings take from their trace.
+def replay(settings: TraceSettings, base_dir: Path, streams: TraceStreams, num_requests: int | None = None) -> Replay:
+    """Return the requests that the settings select from their trace.
 
     Parameters
     ----------
     settings : TraceSettings
-        Which file, which part of it, how fast.
+        The file, the part of it, and the rate.
     base_dir : Path
         The folder that relative paths start from.
-    luck : Luck
+    streams : TraceStreams
     num_requests : int or None
-        Take that many only.
+        Number of requests to take; None: all.
 
     Raises
     ------
     InputError
-        If the file is not as it should be, or has fewer rows than asked for.
+        If the file does not follow its format, or has fewer rows than needed.
     """
     (rows,) = read_chunks(settings, base_dir)
     notes: list[str] = []
     order = _in_order(rows, notes)
     if settings.spread_s is not None:
-        rows = _spread(rows, order, settings.spread_s, luck.spread)
+        rows = _spread(rows, order, settings.spread_s, streams.spread)
         order = np.argsort(rows.time, kind="stable")
     chosen = _in_window(rows, settings, order, notes)
     if settings.thin is not None:
-        chosen = chosen[luck.thin.random(len(rows))[chosen] < settings.thin]
+        chosen = chosen[streams.thin.random(len(rows))[chosen] < settings.thin]
     empty = (rows.prompt_tokens[chosen] == 0) | (rows.output_tokens[chosen] == 0)
     whole = chosen[~empty]
     number = _number(rows, whole, settings, num_requests)
     kept = whole[:number]
-    # Empty rows count up to the last row that is used: what comes later was not asked for.
+    # Rows without tokens count only up to the last row that is used: later ones are not needed.
     zero = chosen[empty] if number >= len(whole) else _before(chosen, empty, kept)
     if len(zero):
         notes.append(about_zero_rows(rows, zero, settings))
@@ -104,26 +114,26 @@ def replay(settings: TraceSettings, base_dir: Path, luck: Luck, num_requests: in
 
 
 def _in_order(rows: TraceRows, notes: list[str]) -> _Rows:
-    """Return the rows in order of time, rows of equal time as in the file."""
+    """Return the rows in order of time; rows with equal times keep the order of the file."""
     latest = np.maximum.accumulate(rows.time)
     late = np.flatnonzero(rows.time[1:] < latest[:-1]) + 1
     if len(late) == 0:
         return np.arange(len(rows))
     notes.append(
-        f"{rows.label}: {len(late)} of {len(rows)} rows were out of order in time and have been sorted "
+        f"{rows.label}: {len(late)} of {len(rows)} rows were not in order of time and were sorted "
         f"(the first is line {rows.lines[late[0]]})"
     )
     return np.argsort(rows.time, kind="stable")
 
 
 def _spread(rows: TraceRows, order: _Rows, spread_s: float, rng: np.random.Generator) -> TraceRows:
-    """Return the rows with those of one timestamp at random times after it, in the order in which they were."""
+    """Return the rows with equal timestamps at random times after it, in their present order."""
     since = (rows.time[order] - rows.time[order[0]]).astype(np.float64)
     stamps, groups = np.unique(since, return_inverse=True)
-    # no further than to the next timestamp, so that rows keep their order
+    # at most to the next timestamp, so that rows keep their order
     widths = np.minimum(np.diff(stamps, append=np.inf), spread_s * rows.ticks_per_s)
     shares = rng.random(len(rows))
-    # Sorting by group, then by share, hands each group its own shares in rising order.
+    # Sorting by group, then by share, gives each group its own shares in ascending order.
     sorted_shares = shares[np.lexsort((shares, groups))]
     moved = np.empty(len(rows))
     moved[order] = since + sorted_shares * widths[groups]
@@ -134,7 +144,7 @@ def _in_window(rows: TraceRows, settings: TraceSettings, order: _Rows, notes: li
     since_first_s = (rows.time[order] - rows.time[order[0]]) / rows.ticks_per_s
     end_s = np.inf if settings.end_s is None else settings.end_s
     end_row = len(rows) if settings.end_row is None else settings.end_row
-    span = f"its {len(rows)} rows reach from 0 to {since_first_s[-1]:g} s"
+    span = f"its {len(rows)} rows are from 0 to {since_first_s[-1]:g} s"
     if settings.end_s is not None and end_s > since_first_s[-1]:
         notes.append(f"{rows.label}: end_s {end_s:g} is after the last row; {span}")
     if end_row > len(rows):
@@ -145,26 +155,26 @@ def _in_window(rows: TraceRows, settings: TraceSettings, order: _Rows, notes: li
     if len(chosen) == 0:
         by_row = "" if settings.start_row == 0 and settings.end_row is None else " and the window of rows"
         notes.append(
-            f"{rows.label}: no row lies between start_s {settings.start_s:g} and end_s {end_s:g}{by_row}; {span}"
+            f"{rows.label}: no row is between start_s {settings.start_s:g} and end_s {end_s:g}{by_row}; {span}"
         )
     return chosen
 
 
 def _number(rows: TraceRows, whole: _Rows, settings: TraceSettings, num_requests: int | None) -> int:
-    """Return how many requests there will be, refusing to give fewer than asked."""
-    there = len(whole) * settings.repeat
-    if there > MOST_REQUESTS:
-        raise InputError(f"{there:.3g} requests are more than the {MOST_REQUESTS} that are allowed", "trace", "repeat")
-    asked = {("trace", "limit"): settings.limit, ("num_requests",): num_requests}
-    for path, number in asked.items():
-        if number is not None and number > there:
-            left = "" if len(whole) == len(rows) else f", of which {len(whole)} are left to use"
-            times = f" (repeat {settings.repeat} makes {there})" if settings.repeat > 1 else ""
-            text = f"{number} requests are asked for, {rows.label} has {len(rows)} rows{left}{times}"
+    """Return the number of requests; InputError if it is smaller than `limit` or `num_requests`."""
+    available = len(whole) * settings.repeat
+    if available > MOST_REQUESTS:
+        raise InputError(f"{available:.3g} requests, at most {MOST_REQUESTS} are allowed", "trace", "repeat")
+    needed = {("trace", "limit"): settings.limit, ("num_requests",): num_requests}
+    for path, number in needed.items():
+        if number is not None and number > available:
+            left = "" if len(whole) == len(rows) else f", of which {len(whole)} can be used"
+            times = f" (repeat {settings.repeat} makes {available})" if settings.repeat > 1 else ""
+            text = f"{number} requests are needed, {rows.label} has {len(rows)} rows{left}{times}"
             raise InputError(text, *path)
     if settings.limit is not None and num_requests is not None and num_requests > settings.limit:
-        raise InputError(f"{num_requests} requests are asked for, trace.limit allows {settings.limit}", "num_requests")
-    return min([number for number in asked.values() if number is not None], default=there)
+        raise InputError(f"{num_requests} requests are needed, trace.limit allows {settings.limit}", "num_requests")
+    return min([number for number in needed.values() if number is not None], default=available)
 
 
 def _before(chosen: _Rows, empty: NDArray[np.bool_], kept: _Rows) -> _Rows:
@@ -173,13 +183,13 @@ def _before(chosen: _Rows, empty: NDArray[np.bool_], kept: _Rows) -> _Rows:
 
 
 def about_zero_rows(rows: TraceRows, zero: _Rows, settings: TraceSettings, *, total: int | None = None) -> str:
-    """Return the note on dropped rows, or raise if they are not to be dropped."""
+    """Return the note on dropped rows; InputError with ``zero_token_rows: fail``."""
     first = int(zero[0])
     if settings.zero_token_rows == "fail":
         raise rows.wrong(
             first,
             f"prompt {rows.prompt_tokens[first]} and output {rows.output_tokens[first]} tokens; both must be at "
-            "least 1 (zero_token_rows: drop leaves such rows out)",
+            "least 1 (zero_token_rows: drop drops such rows)",
         )
     return (
         f"{rows.label}: dropped {len(zero)} of {len(rows) if total is None else total} rows because they have 0 prompt "
@@ -191,12 +201,12 @@ def _requests(rows: TraceRows, kept: _Rows, settings: TraceSettings, notes: list
     if len(kept) == 0:
         return []
     ids = row_ids(rows, kept, rename=settings.duplicate_ids == "rename", notes=notes)
-    return made_requests(rows, kept, ids, arrivals_s(rows, kept, rows.time[kept[0]], settings))
+    return requests_of(rows, kept, ids, arrivals_s(rows, kept, rows.time[kept[0]], settings))
 
 
 def arrivals_s(rows: TraceRows, kept: _Rows, first: Any, settings: TraceSettings) -> NDArray[np.float64]:
-    """Return when rows arrive on the run's clock; `first` is the time of the first row that is played."""
-    # Whole ticks are subtracted before anything becomes a float, so gaps keep every digit of the file.
+    """Return the arrival times of rows in the run, in seconds; `first` is the time of the first row that is used."""
+    # Integer ticks are subtracted before they become floats, so gaps keep every digit of the file.
     if settings.origin == "first_row":
         file_s = (rows.time[kept] - first) / rows.ticks_per_s
     else:
@@ -213,8 +223,8 @@ def arrivals_s(rows: TraceRows, kept: _Rows, first: Any, settings: TraceSettings
     return arrival_s
 
 
-def made_requests(rows: TraceRows, kept: _Rows, ids: Sequence[str], arrival_s: NDArray[np.float64]) -> list[Request]:
-    """Return one request a row."""
+def requests_of(rows: TraceRows, kept: _Rows, ids: Sequence[str], arrival_s: NDArray[np.float64]) -> list[Request]:
+    """Return one request per row."""
     columns = (ids, arrival_s.tolist(), rows.prompt_tokens[kept].tolist(), rows.output_tokens[kept].tolist())
     if not rows.more:
         return [Request(*values) for values in zip(*columns, strict=True)]
@@ -225,7 +235,7 @@ def made_requests(rows: TraceRows, kept: _Rows, ids: Sequence[str], arrival_s: N
 
 
 def _more(rows: TraceRows, row: int, arrival_s: float) -> dict[str, Any]:
-    """Return the further attributes of a row; moments stay as far from the arrival as in the file."""
+    """Return the further attributes of a row; the distance of its moments from the arrival is that of the file."""
     found = {}
     for name, column in rows.more.items():
         value = column[row]
@@ -238,18 +248,18 @@ def _more(rows: TraceRows, row: int, arrival_s: float) -> dict[str, Any]:
 
 
 def _repeated(once: list[Request], rows: TraceRows, kept: _Rows, settings: TraceSettings, number: int) -> list[Request]:
-    """Return the requests several times over; a pass begins one mean gap after the last arrival of the one before."""
+    """Return the requests several times; each pass starts one mean gap after the last arrival of the one before."""
     if not once:
         return []
     file_s = float((rows.time[kept[-1]] - rows.time[kept[0]]) / rows.ticks_per_s) / settings.rate_scale
     if file_s <= 0:
-        text = f"all rows of {rows.label} that are played have one time, so no pass follows it"
+        text = f"all used rows of {rows.label} have one time, so they cannot be repeated"
         raise InputError(text, "trace", "repeat")
     pass_s = file_s * len(once) / (len(once) - 1)
     streams = 1 + max((stream for request in once for stream in _streams(request)), default=-1)
     requests = list(once)
     for number_of_pass in range(1, -(-number // len(once))):
-        requests += [_again(request, number_of_pass, pass_s, streams) for request in once]
+        requests += [_in_later_pass(request, number_of_pass, pass_s, streams) for request in once]
     return requests[:number]
 
 
@@ -259,8 +269,8 @@ def _streams(request: Request) -> Iterator[int]:
         yield request.output_stream
 
 
-def _again(request: Request, number: int, pass_s: float, streams: int) -> Request:
-    """Return a request of a later pass: another id, later, and with tokens of its own pass."""
+def _in_later_pass(request: Request, number: int, pass_s: float, streams: int) -> Request:
+    """Return a request of a later pass: with another id, a later arrival, and token streams of its own."""
     later_s = number * pass_s
     moments: dict[str, Any] = {name: getattr(request, name) for name in MOMENTS}
     changed: dict[str, Any] = {name: None if moment is None else moment + later_s for name, moment in moments.items()}

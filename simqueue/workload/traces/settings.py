@@ -1,4 +1,4 @@
-"""The scenario keys of a trace: which file, which part of it, how fast."""
+"""The scenario keys of a trace: the file, the part of it, and the rate."""
 
 from __future__ import annotations
 
@@ -9,101 +9,100 @@ from pydantic import Field, field_validator, model_validator
 from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.settings import Settings, invalid
-from simqueue.workload.traces.base import ReadOptions, TimeUnit
 from simqueue.workload.traces.catalog import packaged_trace
-from simqueue.workload.traces.formats import FORMATS
+from simqueue.workload.traces.formats import FORMATS, ReadOptions, TimeUnit
 
 
 class TraceSettings(Settings):
     """Requests from a recorded trace.
 
-    Rows are first put in order of time. Of those in the windows [start_s, end_s) and [start_row, end_row) a share
-    `thin` is kept, rows with 0 tokens are dropped, what is left is repeated, and `limit` caps it. Then gaps are divided
-    by `rate_scale`.
+    Rows are first sorted by time. From the windows [start_s, end_s) and [start_row, end_row) a share `thin` is kept,
+    rows with 0 tokens are dropped, the rest is repeated, and `limit` cuts it. Then gaps are divided by `rate_scale`.
     """
 
     format: str | None = Field(
         default=None,
-        description="Format of the file at path: " + ", ".join(FORMATS) + ". Not needed with name.",
+        description="format of the file at path: " + ", ".join(FORMATS) + "; not needed with name",
         json_schema_extra={"enum": [*FORMATS, None]},
     )
-    path: str | None = Field(
-        default=None, description="The file, relative to the scenario file. Either path or name is needed."
-    )
-    name: str | None = Field(default=None, description="A packaged trace, see `simqueue list traces`.")
+    path: str | None = Field(default=None, description="the file, relative to the scenario file; give path or name")
+    name: str | None = Field(default=None, description="a packaged trace, see `simqueue list traces`")
     columns: dict[str, str] | None = Field(
         default=None,
-        description="For formats csv and jsonl, columns that the file calls otherwise, such as {arrival_s: time}.",
+        description="for formats csv and jsonl: the file's own names of columns, such as {arrival_s: time}",
     )
-    time_unit: TimeUnit = Field(default="s", description="For formats csv and jsonl, the unit of the file's times.")
+    time_unit: TimeUnit = Field(default="s", description="for formats csv and jsonl: unit of the times in the file")
     block_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="For format mooncake, how many tokens a hash id stands for (512 in the published files). It need "
-        "not be the engine's block size.",
+        description="for format mooncake: number of tokens that one hash id stands for (512 in the published files); "
+        "independent of the block size of the engine",
         json_schema_extra={"unit": "tokens"},
     )
     origin: Literal["first_row", "file"] = Field(
         default="first_row",
-        description="What is time 0: the first kept row; or the file's own 0 plus start_s (not with absolute dates).",
+        description="what is time 0. first_row: the first kept row; file: the file's own time 0 plus start_s (not for "
+        "absolute dates)",
     )
     rate_scale: float = Field(
-        default=1.0, gt=0, description="Gaps between arrivals are divided by this: 2 doubles the rate."
+        default=1.0, gt=0, description="gaps between arrivals are divided by this: 2 doubles the rate"
     )
     thin: float | None = Field(
         default=None,
         gt=0,
         le=1,
-        description="Share of rows to keep, chosen at random; the gaps keep their scale. null: all.",
+        description="share of rows to keep, chosen at random; the times of the kept rows do not change. null: all",
     )
     start_s: float = Field(
         default=0.0,
         ge=0,
-        description="Leave out rows before this time, counted from the file's first row in the file's own time.",
+        description="leave out rows before this time, counted from the first row of the file, in the file's time",
         json_schema_extra={"unit": "s"},
     )
     end_s: float | None = Field(
         default=None,
         gt=0,
-        description="Leave out rows at and after this time, counted like start_s. null: to the end.",
+        description="leave out rows at and after this time, counted like start_s; null: to the end",
         json_schema_extra={"unit": "s"},
     )
     start_row: int = Field(
-        default=0, ge=0, description="Leave out rows before this one, counted from 0 in order of time."
+        default=0, ge=0, description="leave out rows before this one, counted from 0 in order of time"
     )
     end_row: int | None = Field(
-        default=None, ge=1, description="Leave out this row and those after it, counted like start_row. null: none."
+        default=None, ge=1, description="leave out this row and later ones, counted like start_row; null: to the end"
     )
     spread_s: float | None = Field(
         default=None,
         gt=0,
-        description="Spread rows of one timestamp at random over this time after it (at most to the next timestamp), "
-        "where a trace counts in coarse bins (3 s in the published Mooncake conversation). null: they arrive together.",
+        description="spread rows with equal timestamps at random over this time (at most to the next timestamp), for "
+        "traces with a coarse clock (3 s in the published Mooncake conversation trace). null: they arrive together",
         json_schema_extra={"unit": "s"},
     )
     repeat: int = Field(
         default=1,
         ge=1,
         le=1_000_000,
-        description="Play what is left that many times in a row, with new ids and new token identities.",
+        description="number of times that the rows are replayed in a row, each time with new ids and new tokens",
     )
     duplicate_ids: Literal["fail", "rename"] = Field(
-        default="fail", description="A request_id that the file uses twice: fail, or rename the later ones."
+        default="fail",
+        description="what happens if the file uses a request_id twice: an error, or new ids for later rows",
     )
     stream: bool = Field(
         default=False,
-        description="Read the file piece by piece while it is played, in bounded memory. Rows must be in order of "
-        "time, ids are row numbers, and spread_s, repeat and start_row are not available.",
+        description="read the file during the run, in bounded memory. Rows must be in order of time, ids are row "
+        "numbers, and spread_s, repeat and start_row are not available",
     )
     limit: int | None = Field(
         default=None,
         ge=1,
-        description="Stop after this many requests. An error if there are fewer, like num_requests. null: all.",
+        description="number of requests to take; an error if there are fewer, like num_requests. null: all",
         json_schema_extra={"unit": "requests"},
     )
     zero_token_rows: Literal["drop", "fail"] = Field(
         default="drop",
-        description="Rows with 0 prompt or 0 output tokens (failed calls): drop and count them, or fail.",
+        description="what happens to rows with 0 prompt or 0 output tokens (failed calls): dropped and counted, or an "
+        "error",
     )
 
     @field_validator("format")
@@ -137,16 +136,16 @@ class TraceSettings(Settings):
     def _format_allows(self) -> Self:
         read = FORMATS[self.reader_name()]
         if self.origin == "file" and not read.starts_at_zero:
-            raise invalid(f"does not go with format {self.reader_name()}, which has absolute dates", "origin")
+            raise invalid(f"cannot be combined with format {self.reader_name()}, which has absolute dates", "origin")
         if self.time_unit != "s" and not read.renames:
-            raise invalid(f"time_unit is for formats csv and jsonl: format {self.reader_name()} has a unit of its own")
+            raise invalid(f"time_unit is for formats csv and jsonl: the format is {self.reader_name()}")
         if self.block_tokens is not None and self.reader_name() != "mooncake":
             raise invalid(f"block_tokens is for format mooncake, the format is {self.reader_name()}")
         if self.path is not None and self.reader_name() == "mooncake" and self.block_tokens is None:
-            raise invalid("format mooncake needs block_tokens, the tokens of a hash id (512 in the published files)")
+            raise invalid("format mooncake needs block_tokens, the tokens per hash id (512 in the published files)")
         for column in self.columns or {}:
             if column not in read.renames:
-                allowed = ", ".join(read.renames) or f"none, format {self.reader_name()} fixes its columns"
+                allowed = ", ".join(read.renames) or f"none, the columns of format {self.reader_name()} are fixed"
                 raise invalid(f"columns: '{column}' cannot be renamed; allowed: {allowed}")
         return self
 
@@ -165,15 +164,15 @@ class TraceSettings(Settings):
         plain = {"spread_s": None, "repeat": 1, "start_row": 0, "end_row": None}
         for key, value in plain.items():
             if getattr(self, key) != value:
-                raise invalid(f"{key} does not go with stream: true")
+                raise invalid(f"{key} cannot be combined with stream: true")
         return self
 
     @property
     def read_options(self) -> ReadOptions:
-        """What the reader has to be told."""
+        """What the reader has to know about the file."""
         packaged = None if self.name is None else packaged_trace(self.name).block_tokens
         return ReadOptions(self.columns or {}, self.time_unit, self.block_tokens or packaged)
 
     def reader_name(self) -> str:
-        """Return the format as which the file is to be read."""
+        """Return the format of the file."""
         return packaged_trace(self.name).format if self.name is not None else str(self.format)

@@ -1,4 +1,4 @@
-"""A trace that is read while it is played: memory does not grow with the file."""
+"""A trace that is read while it is replayed: memory does not grow with the file."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from simqueue.errors import InputError
 from simqueue.request import Request
 from simqueue.workload.traces.base import TraceRows
-from simqueue.workload.traces.replay import about_zero_rows, arrivals_s, made_requests, read_chunks
+from simqueue.workload.traces.replay import about_zero_rows, arrivals_s, read_chunks, requests_of
 from simqueue.workload.traces.settings import TraceSettings
 
 ROWS_AT_ONCE = 16_384
 
 
 class StreamedTrace:
-    """Requests of a trace, made anew from the file each time they are iterated over.
+    """Requests of a trace, read from the file each time they are iterated over.
 
-    The file is read once at the start, to check it and to count; what is wrong with it is known before anything runs.
+    The file is read once at the start, to check it and to count its rows. So errors in it are found before the run.
 
     Parameters
     ----------
@@ -28,13 +28,13 @@ class StreamedTrace:
         With ``stream: true``.
     base_dir : Path
     thin_rng : callable
-        Returns the stream that decides which rows are kept, at its beginning.
+        Returns the random stream that decides which rows are kept, at its beginning.
     num_requests : int or None
 
     Raises
     ------
     InputError
-        If the file is not as it should be, is out of order, or has fewer rows than asked for.
+        If the file does not follow its format, is not in order of time, or has fewer rows than needed.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class StreamedTrace:
             self.notes = (f"{label}: dropped {self.dropped_rows} rows because they have 0 prompt or 0 output tokens",)
         if self._stop is not None and self._count < self._stop:
             path = ("trace", "limit") if self._stop == settings.limit else ("num_requests",)
-            raise InputError(f"{self._stop} requests are asked for, {label} has {self._count} to use", *path)
+            raise InputError(f"{self._stop} requests are needed, {label} has {self._count} that can be used", *path)
 
     def __len__(self) -> int:
         return self._count
@@ -71,11 +71,11 @@ class StreamedTrace:
             if len(kept):
                 first = rows.time[kept[0]] if first is None else first
                 ids = list(map(str, (kept + row_number).tolist()))
-                yield from made_requests(rows, kept, ids, arrivals_s(rows, kept, first, self._settings))
+                yield from requests_of(rows, kept, ids, arrivals_s(rows, kept, first, self._settings))
             row_number += len(rows)
 
     def _pieces(self) -> Iterator[tuple[TraceRows, NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield rows with the numbers of those that are played and of those dropped for want of tokens."""
+        """Yield rows, the numbers of those that are used, and of those that are dropped because they have no tokens."""
         settings, thin_rng = self._settings, self._thin_rng()
         start = last = None
         left = self._stop

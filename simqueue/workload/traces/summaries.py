@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simqueue.workload.traces.base import ReadOptions
 from simqueue.workload.traces.catalog import PackagedTrace, packaged_trace, trace_names
+from simqueue.workload.traces.formats import ReadOptions
 from simqueue.workload.traces.readers import READERS
 
 

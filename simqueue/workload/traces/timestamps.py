@@ -1,7 +1,7 @@
 """Absolute timestamps as whole numbers of 100 ns, for many rows at once.
 
-Accepted, also mixed in one file: ``2023-11-16 18:15:46.6805900`` with ``T`` in place of the blank, with one to
-seven digits of fraction or none, and with ``Z`` or ``+00:00`` behind it or nothing (all are UTC).
+Accepted, also mixed in one file: ``2023-11-16 18:15:46.6805900``, with ``T`` instead of the blank, with no fraction or
+one to seven digits of it, and with ``Z``, ``+00:00`` or nothing at the end (all are UTC).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def parse_timestamps(texts: Sequence[str]) -> _Whole:
     Raises
     ------
     BadTimestampError
-        If a text has another form or names a day or time that does not exist.
+        If a text has another form, or a day or time that does not exist.
     """
     for row, text in enumerate(texts):
         if not (_SECONDS_END <= len(text) <= _WIDTH and text.isascii()):
@@ -86,7 +86,7 @@ def _whole_seconds(codes: _Codes) -> tuple[_Whole, _Flags]:
 
 
 def _fraction(codes: _Codes) -> tuple[_Whole, _Whole]:
-    """Return the fraction in ticks and where in each row it ends; without one, 0 and the end of the seconds."""
+    """Return the fraction in ticks and its end in each row; without a fraction, 0 and the end of the seconds."""
     ticks = np.zeros(len(codes), dtype=np.int64)
     end = np.full(len(codes), _SECONDS_END, dtype=np.int64)
     running = codes[:, _SECONDS_END] == ord(".")
@@ -111,7 +111,7 @@ def _zone_is_utc(codes: _Codes, end: _Whole) -> _Flags:
 
 
 def _number(codes: _Codes) -> tuple[_Whole, _Flags]:
-    """Return the numbers that equally wide columns of digits spell, and which rows are all digits."""
+    """Return the numbers in columns of digits of equal width, and which rows have only digits."""
     digits = codes.astype(np.int64) - ord("0")
     powers = 10 ** np.arange(codes.shape[1] - 1, -1, -1, dtype=np.int64)
     good: _Flags = np.logical_and.reduce((digits >= 0) & (digits <= 9), axis=1)

@@ -1,7 +1,7 @@
 """Results of ``vllm bench serve --save-result --save-detailed``: the requests it sent, as a trace.
 
-Source of the format: github.com/vllm-project/vllm, vllm/benchmarks/serve.py. One JSON object with a list a quantity:
-``input_lens``, ``output_lens`` (0 for failed requests) and, in versions that write it, ``start_times``.
+Source of the format: github.com/vllm-project/vllm, vllm/benchmarks/serve.py. One JSON object with one list per
+quantity: ``input_lens``, ``output_lens`` (0 for failed requests) and, in versions that write it, ``start_times``.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from simqueue.datafiles.text import text_lines
 from simqueue.errors import InputError
 from simqueue.workload.limits import MOST_TOKENS
-from simqueue.workload.traces.base import ReadOptions, TraceRows
-from simqueue.workload.traces.formats import guess_format, guess_json
-from simqueue.workload.traces.table import text_lines
+from simqueue.workload.traces.base import TraceRows
+from simqueue.workload.traces.formats import ReadOptions, guess_format, guess_json
 
 _LISTS = ("start_times", "input_lens", "output_lens")
 
 
 class VllmBenchReader:
-    """Reader of one saved result (see `TraceReader`); rows are counted from 1 as lines are elsewhere."""
+    """Reader of one saved result (see `TraceReader`); requests are counted from 1, like lines in other formats."""
 
     def chunks(self, path: Path, label: str, _options: ReadOptions, _at_once: int | None) -> Iterator[TraceRows]:
-        """Yield all rows at once; the file is one object."""
+        """Yield all rows together: the file is one object."""
         found = _object("".join(text_lines(path, label)), label)
         lists = {name: _list(found, name, label) for name in _LISTS}
         lengths = {name: len(values) for name, values in lists.items()}
@@ -81,6 +81,6 @@ def _check(name: str, values: list[Any], label: str) -> None:
             good, allowed = number and np.isfinite(value), "a finite number"
         else:
             good = number and isinstance(value, int) and 0 <= value <= MOST_TOKENS
-            allowed = f"a whole number between 0 and {MOST_TOKENS}"
+            allowed = f"an integer between 0 and {MOST_TOKENS}"
         if not good:
             raise InputError(f"{label}: request {row}: {name} '{value}' is not {allowed}")
