@@ -10,8 +10,8 @@ from benchmarks import traffic
 from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
 from simqueue.schedulers import Policy
 from simqueue.schedulers.chunked import Chunked
-from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import ChunkedSettings, VllmV1Settings
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.steptime import StepTime
 from simqueue.steptime.linear import LinearStepTime
@@ -58,15 +58,15 @@ class Cell:
 
     def _chunked(self) -> Policy:
         keys = {"max_num_batched_tokens": 512, "max_num_seqs": 128} | self.keys
-        return Chunked(ChunkedSettings.model_validate(keys), self._pool(), Door())
+        return Chunked(ChunkedSettings.model_validate(keys), self._pool(), RequestLimits())
 
     def _asynchronous(self) -> Policy:
         keys = {"max_num_batched_tokens": 512, "max_num_seqs": 128, "async_scheduling": True} | self.keys
-        return VllmV1(VllmV1Settings.model_validate(keys), self._pool(lag=1), Door())
+        return VllmV1(VllmV1Settings.model_validate(keys), self._pool(lag=1), RequestLimits())
 
     def _pool(self, lag: int = 0) -> KVCache:
         if self.prefix_caching:
-            return PrefixKVCache(self.blocks, BLOCK_SIZE, lag=lag)
+            return PrefixKVCache(self.blocks, BLOCK_SIZE, registration_lag=lag)
         return PagedKVCache(self.blocks, BLOCK_SIZE)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from simqueue.kvcache import PagedKVCache
 from simqueue.schedulers import SCHEDULERS
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime.constant import ConstantStepTime
 from simqueue.workload import WorkloadSettings
@@ -52,7 +52,7 @@ def measure(path: Path, mode: str) -> None:
     count = sum(1 for _ in traffic.requests)
     if mode == "run":
         chunked = SCHEDULERS["chunked"]
-        policy = chunked(chunked.Settings(), PagedKVCache(100_000, 16), Door())
+        policy = chunked(chunked.Settings(), PagedKVCache(100_000, 16), RequestLimits())
         Simulation(traffic, policy, ConstantStepTime(0.01), RunOptions()).run()
     seconds = time.perf_counter() - started
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

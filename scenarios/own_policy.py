@@ -1,4 +1,4 @@
-"""A policy of one's own beside the one it changes: the more requests decode, the smaller the prompt chunks."""
+"""A policy of one's own beside the policy it changes: the more requests decode, the smaller the prompt chunks."""
 
 from pydantic import Field
 
@@ -7,21 +7,18 @@ from simqueue.schedulers import Chunked, scheduler
 
 
 class GentleSettings(Chunked.Settings):
-    tokens_per_decode: int = Field(128, ge=0, description="prompt tokens that each decoding request takes off a chunk")
+    tokens_per_decode: int = Field(128, ge=0, description="prompt tokens taken off a chunk per decoding request")
 
 
 @scheduler("gentle")
 class Gentle(Chunked):
     Settings = GentleSettings
     summary = "chunked, with smaller chunks the more requests decode"
+    steady_rules = ("chunk",)
 
-    def __init__(self, settings, kv, door):
-        super().__init__(settings, kv, door)
-        self.tokens_per_decode = settings.tokens_per_decode
-
-    def chunk(self, job, draft):
-        most = self.step_tokens - self.tokens_per_decode * self.clock.seqs
-        return min(super().chunk(job, draft), max(most, 128))
+    def chunk(self, job, step):
+        most = self.max_num_batched_tokens - self.settings.tokens_per_decode * self.decodes.seqs
+        return min(super().chunk(job, step), max(most, 128))
 
 
 lengths = {"distribution": "lognormal", "sigma": 0.8, "min": 1, "max": 4096}

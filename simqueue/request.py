@@ -103,7 +103,7 @@ class Job:
         Known tokens whose KV is in the cache (while not decoding).
     decoding : bool
         Whether it stands in the decode counters.
-    base, last_step, place : int
+    base, last_step, rank : int
         Its entry there: tokens less steps at joining, the step of its last token, its rank by admission.
     first_scheduled_s, first_token_s, last_token_s : float or None
         Times of what the client saw, in seconds.
@@ -128,8 +128,8 @@ class Job:
         "last_token_s",
         "max_itl_s",
         "output_tokens",
-        "place",
         "preemptions",
+        "rank",
         "recomputed_tokens",
         "request",
         "tokens_emitted",
@@ -144,7 +144,7 @@ class Job:
         self.decoding = False
         self.base = 0
         self.last_step = 0
-        self.place = -1
+        self.rank = -1
         self.first_scheduled_s: float | None = None
         self.first_token_s: float | None = None
         self.last_token_s: float | None = None

@@ -18,7 +18,7 @@ from simqueue.errors import InputError
 from simqueue.kvcache import PagedKVCache
 from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS, Policy
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime import Batch, StepTime
 
@@ -116,7 +116,7 @@ def _policy(loop: ClosedLoop) -> Policy:
         keys["prefill"] = "separate" if loop.separate else "mixed"
     policy = SCHEDULERS[loop.scheduler]
     kv = PagedKVCache(loop.blocks, loop.block_size)
-    return policy(policy.Settings.model_validate(keys), kv, Door())  # type: ignore[call-arg] # the contract's constructor
+    return policy(policy.Settings.model_validate(keys), kv, RequestLimits())  # type: ignore[call-arg] # the contract's constructor
 
 
 def _coverage(

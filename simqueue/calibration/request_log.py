@@ -20,7 +20,7 @@ from simqueue.errors import InputError
 from simqueue.kvcache import PagedKVCache
 from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime import Batch, Coefficients, StepTime
 from simqueue.steptime.calibrated import CalibratedStepTime
@@ -64,7 +64,7 @@ def log_cases(log: Sequence[LoggedRequest], values: Coefficients, target: Target
     settings = policy_class.Settings.model_validate(
         {"max_num_seqs": server.max_num_seqs, "max_num_batched_tokens": server.max_num_batched_tokens}
     )
-    policy = policy_class(settings, kv, Door())  # type: ignore[call-arg] # the contract's constructor
+    policy = policy_class(settings, kv, RequestLimits())  # type: ignore[call-arg] # the contract's constructor
     columns = Simulation(requests, policy, witness, RunOptions(fast=False)).run().requests
     if any(columns["status"] != "finished"):
         reason = next((reason for reason in columns["reject_reason"] if reason), "a request never ends")

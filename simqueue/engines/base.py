@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from simqueue.errors import InputError
-from simqueue.kvcache import KVCache, KVCacheSettings
+from simqueue.kvcache import FreeQueue, KVCache, KVCacheSettings, VllmFreeQueue
 from simqueue.schedulers import Policy
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.settings import Settings
 
-Maker = Callable[[KVCache, Door], Policy]
-"""Returns a new policy for a KV cache and admission rules."""
+Maker = Callable[[KVCache, RequestLimits], Policy]
+"""Returns a new policy for a KV cache and request limits."""
 
 GIVEN = "given"
 """Origin of a value that was written down."""
@@ -54,8 +54,8 @@ class CacheRules:
         Share of the GPU's memory for weights and KV.
     prefix_caching : bool
         Whether full blocks are reused by later requests with the same prefix.
-    unhashed_first : bool
-        Whether free blocks without a hash are reused before all others.
+    free_queue : callable
+        Number of blocks -> free queue of a prefix cache: the order in which free blocks are reused.
     registration_lag : int
         Steps after which a generated block can be found.
     watermark : float
@@ -67,7 +67,7 @@ class CacheRules:
     block_size: int
     memory_share: float
     prefix_caching: bool
-    unhashed_first: bool = True
+    free_queue: Callable[[int], FreeQueue] = VllmFreeQueue
     registration_lag: int = 0
     watermark: float = 0.0
     reserved_blocks: int = 0

@@ -6,7 +6,7 @@ The facts of each version are in ``vllm.yaml``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any, ClassVar, Final, Literal
 
@@ -23,7 +23,7 @@ from simqueue.engines.base import (
 )
 from simqueue.engines.versions import VersionFacts, facts_at, read_versions
 from simqueue.errors import InputError
-from simqueue.kvcache import KVCacheSettings
+from simqueue.kvcache import KVCacheSettings, VllmFreeQueue
 from simqueue.schedulers.keys import VllmV0Settings, VllmV1Settings
 from simqueue.schedulers.vllm_v0 import VllmV0
 from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
@@ -304,7 +304,7 @@ def _cache_rules(values: Mapping[str, Any], facts: VllmFacts, keys: KVCacheSetti
         block_size=keys.block_size if "block_size" in keys.model_fields_set else facts.block_size,
         memory_share=values["gpu_memory_utilization"],
         prefix_caching=values["enable_prefix_caching"],
-        unhashed_first=facts.unhashed_first,
+        free_queue=partial(VllmFreeQueue, blank_first=facts.unhashed_first),
         registration_lag=int(values.get("async_scheduling") or False),
         watermark=values.get("watermark") or 0.0,
         reserved_blocks=int(is_v1),
@@ -326,7 +326,7 @@ def _v1_maker(flags: VllmFlags, facts: VllmFacts, values: Mapping[str, Any]) -> 
     except ValidationError as error:  # values contradict each other
         raise InputError.of(problems_of(error)) from None
     rules = VllmV1Rules(facts.lone_request_uncapped, facts.unchunked_overflow or "stop", facts.ties_by_id)
-    return lambda kv, door: VllmV1(settings, kv, door, rules)
+    return lambda kv, limits: VllmV1(settings, kv, limits, rules)
 
 
 def _v0_maker(facts: VllmFacts, values: Mapping[str, Any]) -> Maker:
@@ -337,7 +337,7 @@ def _v0_maker(facts: VllmFacts, values: Mapping[str, Any]) -> Maker:
         padded_prompts=facts.padded_prompts,
         watermark=facts.v0_watermark,
     )
-    return lambda kv, door: VllmV0(settings, kv, door)
+    return lambda kv, limits: VllmV0(settings, kv, limits)
 
 
 def _on_off(value: bool | None) -> str:

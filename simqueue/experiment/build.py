@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from simqueue.errors import InputError, about
+from simqueue.errors import about
 from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache, PrefixKVCache
 from simqueue.scenario.resolved import ResolvedCache, ResolvedPolicy, ResolvedScenario
 from simqueue.schedulers import Policy
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.limits import RequestLimits
 
 
 def build_all(scenario: ResolvedScenario) -> dict[str, Policy]:
@@ -36,16 +36,13 @@ def build(policy: ResolvedPolicy, *, reject_oversized: bool) -> Policy:
     Raises
     ------
     InputError
-        If the policy refuses its settings or its KV cache.
+        If the policy rejects its settings or its KV cache.
     """
     cuts_output = policy.engine is not None and policy.engine.cuts_output
-    door = Door(policy.longest_request_tokens, reject_oversized, cuts_output=cuts_output)
+    limits = RequestLimits(policy.longest_request_tokens, reject_oversized, cuts_output=cuts_output)
     kv = _kv_cache(policy.kv_cache)
     with about("scheduler"):
-        built = policy.make(kv, door)
-    if kv.shares and built.pads:
-        raise InputError("padded waves cannot share blocks", "kv_cache", "prefix_caching", value=True)
-    return built
+        return policy.make(kv, limits)
 
 
 def _kv_cache(cache: ResolvedCache) -> KVCache:
@@ -59,6 +56,6 @@ def _kv_cache(cache: ResolvedCache) -> KVCache:
         cache.blocks,
         rules.block_size,
         cache.watermark_blocks,
-        unhashed_first=rules.unhashed_first,
-        lag=rules.registration_lag,
+        free_queue=rules.free_queue,
+        registration_lag=rules.registration_lag,
     )

@@ -13,8 +13,7 @@ from simqueue.request import Request
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
 from simqueue.scenario.traffic import make_traffic
 from simqueue.schedulers import Policy
-from simqueue.schedulers.iteration import IterationPolicy
-from simqueue.schedulers.vllm_v0 import VllmV0
+from simqueue.schedulers.declarations import declared_batching
 from simqueue.steptime import StepTime
 from simqueue.theory.capacity import Capacity, Lengths, Server, capacity
 from simqueue.theory.lengths import from_moments, from_sample
@@ -103,7 +102,7 @@ def policy_loads(
 def all_servers(scenario: ResolvedScenario) -> dict[str, Server | None]:
     """Return every policy of a scenario as `server` describes it, by name."""
     built = build_all(scenario)
-    return {policy.name: server(policy, built[policy.name]) for policy in scenario.policies}
+    return {policy.name: server(built[policy.name]) for policy in scenario.policies}
 
 
 def demand(scenario: ResolvedScenario, requests: Sequence[Request] | None = None) -> Demand | None:
@@ -180,28 +179,17 @@ def _caution(limit: Capacity, described: Server, prompt_tokens: float) -> str:
     )
 
 
-def server(policy: ResolvedPolicy, built: Policy) -> Server | None:
-    """Return what limits a policy, in the terms of the capacity law; None for schedulers it does not know."""
-    keys = policy.keys
-    kv, seats = built.kv, keys.get("max_num_seqs")
-    if seats is None:
-        return None
-    if policy.scheduler == "static":
-        batching = "static"
-    elif policy.scheduler == "continuous":
-        batching = "separate" if keys.get("prefill") == "separate" else "mixed"
-    elif isinstance(built, VllmV0) and not keys["enable_chunked_prefill"]:
-        batching = "separate"
-    elif isinstance(built, IterationPolicy) and "max_num_batched_tokens" in keys:
-        batching = "chunked"
-    else:
+def server(built: Policy) -> Server | None:
+    """Return what limits a policy, in the terms of the capacity law; None if the policy does not describe itself."""
+    batching, kv = declared_batching(built), built.kv
+    if batching is None:
         return None
     return Server(
-        batching=batching,  # type: ignore[arg-type] # one of the four names above
-        max_num_seqs=seats,
-        max_num_batched_tokens=keys.get("max_num_batched_tokens"),
-        chunk_tokens=keys.get("chunk_tokens") or keys.get("long_prefill_token_threshold") or None,
+        batching=batching.kind,
+        max_num_seqs=batching.max_num_seqs,
+        max_num_batched_tokens=batching.max_num_batched_tokens,
+        chunk_tokens=batching.chunk_tokens,
         kv_blocks=kv.total - kv.watermark_blocks,
         block_size=kv.block_size,
-        reserve_tokens=policy.kv_cache.reserve_tokens,
+        reserve_tokens=kv.reserve_tokens,
     )

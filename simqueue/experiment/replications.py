@@ -84,7 +84,7 @@ def replicate(
         Folder in which each policy's tables are written while they are made, instead of being kept.
     """
     built = build_all(scenario)
-    servers = {policy.name: server(policy, built[policy.name]) for policy in scenario.policies}
+    servers = {policy.name: server(built[policy.name]) for policy in scenario.policies}
     traffic = make_traffic(scenario, number, kept=stream_to is None)
     runs = []
     for policy in scenario.policies:

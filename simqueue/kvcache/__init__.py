@@ -2,8 +2,19 @@
 
 from simqueue.kvcache.base import NO_HIT, Hit, KVCache
 from simqueue.kvcache.contiguous import ContiguousKVCache
+from simqueue.kvcache.freequeue import FreeQueue, VllmFreeQueue
 from simqueue.kvcache.paged import PagedKVCache
 from simqueue.kvcache.prefix import PrefixKVCache
 from simqueue.kvcache.settings import KVCacheSettings
 
-__all__ = ["NO_HIT", "ContiguousKVCache", "Hit", "KVCache", "KVCacheSettings", "PagedKVCache", "PrefixKVCache"]
+__all__ = [
+    "NO_HIT",
+    "ContiguousKVCache",
+    "FreeQueue",
+    "Hit",
+    "KVCache",
+    "KVCacheSettings",
+    "PagedKVCache",
+    "PrefixKVCache",
+    "VllmFreeQueue",
+]

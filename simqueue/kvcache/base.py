@@ -1,7 +1,7 @@
 """The contract of KV caches: questions about blocks, then actions on their number.
 
-A pool is a number of blocks. How many a request holds follows from the tokens it has in the cache, so a cache without
-sharing stores nothing per request, and taking or giving back is one addition, whatever the batch.
+A pool is a number of blocks. How many blocks a request holds follows from the tokens it has in the cache. So a cache
+without sharing stores nothing per request, and taking or giving back is one addition, whatever the batch.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mypy_extensions import mypyc_attr
 
@@ -26,11 +26,11 @@ class Hit:
     tokens, blocks : int
         Tokens that need not be computed, and the full blocks they are in.
     idle_blocks : int
-        How many of the blocks nobody uses now: they count as free, and a hit takes them out of the free ones.
+        How many of the blocks no request uses now. They count as free until the hit takes them.
     may_grow : bool
-        Whether the hit ends where somebody is making further blocks, so that it may be longer at the next step.
+        Whether the hit ends where a decoding request is making further blocks, so it can be longer at the next step.
     parts : tuple
-        The cache's own note of where the blocks are.
+        Where the blocks are; private to the cache.
     """
 
     tokens: int = 0
@@ -54,7 +54,12 @@ class KVCache:
     block_size : int
         Tokens in a block.
     watermark_blocks : int
-        Blocks that admissions leave free while something runs.
+        Blocks that admissions leave free while other requests run.
+
+    Attributes
+    ----------
+    step_number : int
+        The number of the step that is being planned, or was planned last, in decode steps; set by the policy.
     """
 
     grows: bool
@@ -67,9 +72,15 @@ class KVCache:
         self.block_size = block_size
         self.watermark_blocks = watermark_blocks
         self.free = blocks
+        self.step_number = 0
         self._least_free = blocks
 
     # -- questions -----------------------------------------------------------------------------------------------
+
+    @property
+    def reserve_tokens(self) -> int | Literal["request_max"] | None:
+        """Tokens reserved for each request at its admission; None: blocks are taken as the context grows."""
+        return None
 
     @property
     def used(self) -> int:
@@ -91,23 +102,19 @@ class KVCache:
         raise NotImplementedError
 
     def growth(self, request: Request, before: int, after: int) -> int:
-        """Return how many more blocks it takes to go from `before` (0: not admitted yet) to `after` tokens."""
+        """Return how many more blocks are needed to go from `before` (0: not admitted yet) to `after` tokens."""
         return self.held(request, after) - (self.held(request, before) if before else 0)
 
     def peak_tokens(self, request: Request) -> int:
         """Return the most tokens of `request` that are ever in the cache: the last output token is never fed."""
         return request.prompt_tokens + request.output_tokens - 1
 
-    def fits_ever(self, request: Request) -> bool:
-        """Return whether the empty pool could hold `request` to its end."""
-        return self.held(request, self.peak_tokens(request)) <= self.total
-
     def lookup(self, job: Job) -> Hit:
-        """Return what is cached of the known tokens of `job`, its last one excepted. Changes nothing."""
+        """Return what is cached of the known tokens of `job`, except the last one. Changes nothing."""
         return NO_HIT
 
     def can_admit(self, job: Job, hit: Hit, tokens: int, *, others_run: bool) -> bool:
-        """Return whether `job` may enter with `tokens` in the cache; the watermark counts while others run."""
+        """Return whether `job` can be admitted with `tokens` in the cache; the watermark applies while others run."""
         needed = self.held(job.request, tokens)
         if hit is not NO_HIT:
             needed += hit.idle_blocks - hit.blocks
@@ -118,31 +125,31 @@ class KVCache:
     # -- actions -------------------------------------------------------------------------------------------------
 
     def admit(self, job: Job, hit: Hit, tokens: int) -> None:
-        """Let `job` enter with `tokens` in the cache, those of the hit included. Precondition: `can_admit`."""
+        """Admit `job` with `tokens` in the cache, the hit included. Precondition: `can_admit`."""
         self.take(self.held(job.request, tokens))
 
     def extend(self, job: Job, blocks: int, tokens: int) -> None:
-        """Let a prefilling `job` go on to `tokens` tokens with `blocks` more, which is its `growth` and free."""
+        """Take `blocks`, its `growth`, for a prefilling `job` that goes on to `tokens`. Precondition: they are free."""
         self.take(blocks)
 
     def begin_decoding(self, job: Job) -> None:
-        """Learn that from the next step on `job` grows by one token a step; `take` pays for all who do."""
+        """Learn that `job` grows by one token per step from now on; `take` is called for all such requests at once."""
 
     def end_decoding(self, job: Job, tokens: int) -> None:
-        """Learn that `job` no longer does, with `tokens` in the cache."""
+        """Learn that `job` no longer decodes, with `tokens` in the cache."""
 
     def release(self, job: Job, tokens: int) -> None:
-        """Give back all that `job` has with `tokens` in the cache."""
+        """Give back all blocks of `job`, which has `tokens` in the cache."""
         self.give_back(self.held(job.request, tokens))
 
     def complete(self, job: Job, tokens: int) -> None:
         """Learn that the last token of `job` has been delivered, with `tokens` in the cache."""
 
     def forget(self, job: Job) -> None:
-        """Learn that `job` will not come back."""
+        """Learn that `job` will not return."""
 
     def state(self) -> Hashable:
-        """Return what the cache holds beyond the numbers of tokens of its requests (to find livelocks)."""
+        """Return what the cache holds besides the numbers of tokens of its requests (to find livelocks)."""
         return ()
 
     def take(self, blocks: int) -> None:
@@ -162,7 +169,7 @@ class KVCache:
         self.free = free
 
     def check(self, holders: Iterable[tuple[Job, int]]) -> None:
-        """Compare the pool with a walk over its `holders`, each with its tokens in the cache."""
+        """Compare the pool with a walk over its `holders`, each with its tokens in the cache; raise `RunError`."""
         self.check_total(sum(self.held(job.request, tokens) for job, tokens in holders))
 
     def check_total(self, held_blocks: int) -> None:

@@ -1,6 +1,8 @@
-"""Contiguous KV: everything a request may ever need is reserved when it is admitted (Orca, FasterTransformer)."""
+"""Contiguous KV: all that a request can ever need is reserved when it is admitted (Orca, FasterTransformer)."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from mypy_extensions import mypyc_attr
 
@@ -25,8 +27,13 @@ class ContiguousKVCache(KVCache):
         self, blocks: int, block_size: int, watermark_blocks: int = 0, reserve_tokens: int | None = None
     ) -> None:
         super().__init__(blocks, block_size, watermark_blocks)
-        self.reserve_tokens = reserve_tokens
+        self._reserve_tokens = reserve_tokens
+
+    @property
+    def reserve_tokens(self) -> int | Literal["request_max"] | None:
+        """Tokens reserved for each request at its admission."""
+        return self._reserve_tokens or "request_max"
 
     def held(self, request: Request, tokens: int) -> int:
         """Return the reservation in blocks, whatever the context."""
-        return self.blocks_for(self.reserve_tokens or self.peak_tokens(request))
+        return self.blocks_for(self._reserve_tokens or self.peak_tokens(request))

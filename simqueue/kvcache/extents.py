@@ -1,46 +1,50 @@
-"""Runs of cached blocks, and the queue in which the unused ones wait to be reused."""
+"""Runs of cached blocks: registered, referenced and evicted together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable
 from typing import NamedTuple
 
 from simqueue.kvcache.identity import Node
 
 
 class Birth(NamedTuple):
-    """When blocks were registered: block k at `stamp` + `per_block` * k; ties by the request's `place`.
+    """When blocks were registered: block k at `stamp` + `per_block` * k; ties by the request's `rank` of admission.
 
-    Of two copies of one block a lookup takes the older.
+    Of two copies of one block a lookup takes the older one.
     """
 
     stamp: int
     per_block: int
-    place: int
+    rank: int
 
     def of(self, block: int) -> tuple[int, int]:
         """Return the sort key of one block."""
-        return self.stamp + self.per_block * block, self.place
+        return self.stamp + self.per_block * block, self.rank
 
 
 class Extent:
-    """Consecutive blocks of one node, made by one request: registered, referenced and evicted together.
+    """Consecutive blocks of one node, made by one request.
+
+    A request can hit only a part of an extent. Then the extent is split into two, of which `rest` is the second.
+    Requests that held the whole extent keep their reference to the first part and find the other parts through `rest`.
+    So a split costs the same however many requests hold the extent.
 
     Attributes
     ----------
     node : Node or None
-        None for blocks without identity that wait among the others.
+        None for blocks without identity in a free queue.
     first, end : int
-        Block numbers; `end` counts for nothing while the extent grows.
+        Block numbers; `end` has no meaning while the extent grows.
     base : int or None
-        While it grows: tokens less decode steps of the request that makes it.
+        While it grows: tokens less decode steps of the request that makes it. None: it does not grow.
     birth : Birth
     refs : int
         Requests that use these blocks now.
     rest : Extent or None
-        What followed when this one was split; whoever held the whole holds both.
+        The second part, after a split.
     before, after : Extent or None
-        Neighbours in the queue of unused blocks.
+        Neighbours in a free queue.
     """
 
     __slots__ = ("after", "base", "before", "birth", "end", "first", "node", "refs", "rest")
@@ -59,44 +63,6 @@ class Extent:
     def __len__(self) -> int:
         return self.end - self.first
 
-
-class IdleQueue:
-    """Unused blocks in the order in which they are reused: from the front, each extent from its end."""
-
-    def __init__(self) -> None:
-        self._ends = Extent(None, 0, 0, Birth(0, 0, 0), 0)
-        self._ends.before = self._ends.after = self._ends
-
-    def __iter__(self) -> Iterator[Extent]:
-        extent = self._ends.after
-        while extent is not None and extent is not self._ends:
-            following = extent.after
-            yield extent
-            extent = following
-
-    @property
-    def front(self) -> Extent:
-        """The extent that is reused next. Precondition: the queue is not empty."""
-        front = self._ends.after
-        if front is None or front is self._ends:
-            raise LookupError("nothing is idle")
-        return front
-
-    def append(self, extent: Extent) -> None:
-        """Let `extent` wait behind all others."""
-        self.insert_before(extent, self._ends)
-
-    def insert_before(self, extent: Extent, follower: Extent) -> None:
-        """Let `extent` wait just before `follower`, which is in the queue."""
-        before = follower.before
-        extent.before, extent.after = before, follower
-        follower.before = extent
-        if before is not None:
-            before.after = extent
-
-    def remove(self, extent: Extent) -> None:
-        """Take `extent` out."""
-        before, after = extent.before, extent.after
-        if before is not None and after is not None:
-            before.after, after.before = after, before
-        extent.before = extent.after = None
+    def content(self) -> tuple[Hashable, int, int]:
+        """Return what the blocks hold: all tokens up to their node, and their block numbers."""
+        return (None if self.node is None else self.node.past()), self.first, self.end

@@ -1,9 +1,9 @@
 """Which tokens are the same, without token arrays.
 
-A sequence is a path in a trie. A node stands for a run: consecutive tokens of one stream after a given past, as long
-as anybody follows it. Adjacent pieces of one stream are one run, so that a path does not depend on how a prompt was
-cut. Two sequences share the block that ends at a position just when their paths share the node there; so (node, block
-number) names a block's whole past, and a million tokens cost as much as one.
+A sequence is a path in a trie. A node is a run: consecutive tokens of one stream after a given past. Adjacent pieces of
+one stream are one run, so a path does not depend on how a prompt was cut. Two sequences share the block that ends at a
+position exactly if their paths share the node there. So (node, block number) identifies all tokens up to the end of a
+block, and a million tokens cost as much as one.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Node:
     ----------
     parent, key : Node and its name for this child
     children : dict of (position, stream, start) to Node
-        What may follow, from which position on.
+        What can follow, from which position on.
     extents : list
         Cached blocks of this run; kept by the cache.
     users : int
-        Requests now in the system whose path comes through here.
+        Requests in the system whose path contains this node.
     """
 
     __slots__ = ("children", "extents", "key", "parent", "users")
@@ -79,13 +79,13 @@ class Path:
 
 
 class Trie:
-    """All runs that somebody uses or that are cached."""
+    """All runs that a request uses or that are cached."""
 
     def __init__(self) -> None:
         self.root = Node(None, (0, None, 0))
 
     def path(self, job: Job) -> Path:
-        """Return the path of a request, making what is missing."""
+        """Return the path of a request; missing nodes are made."""
         nodes, ends = [], []
         node, position = self.root, 0
         for stream, start, length in _runs(job):
@@ -101,20 +101,20 @@ class Trie:
         return Path(nodes, ends)
 
     def leave(self, path: Path) -> None:
-        """Forget that a request uses its path."""
+        """Remove a request from the users of its path."""
         for node in reversed(path.nodes):
             node.users -= 1
             self.prune(node)
 
     def prune(self, node: Node) -> None:
-        """Remove a node that nobody uses, and what becomes useless with it."""
+        """Remove a node that has no users, cached blocks or children, and its parents if the same holds for them."""
         while node.parent is not None and not (node.users or node.extents or node.children):
             del node.parent.children[node.key]
             node = node.parent
 
 
 def _runs(job: Job) -> list[Run]:
-    """Return the maximal runs of a request's tokens; tokens of its own are a stream named after it."""
+    """Return the maximal runs of a request's tokens; its own tokens are a stream named after the request."""
     request = job.request
     own = ("own", job.index)
     pieces: list[Run] = list(request.prompt) if request.prompt else [(own, 0, request.prompt_tokens)]

@@ -1,4 +1,4 @@
-"""Paged KV: a request holds just the blocks that its tokens fill (Kwon et al., SOSP 2023)."""
+"""Paged KV: a request holds only the blocks that its tokens fill (Kwon et al., SOSP 2023)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class PagedKVCache(KVCache):
     grows = True
 
     def held(self, request: Request, tokens: int) -> int:
-        """Return the blocks that `tokens` tokens fill, the last one perhaps in part."""
+        """Return how many blocks `tokens` tokens fill, the last one possibly in part."""
         return -(-tokens // self.block_size)
 
     def growth(self, request: Request, before: int, after: int) -> int:
-        """Return how many more blocks it takes to go from `before` to `after` tokens."""
+        """Return how many more blocks are needed to go from `before` to `after` tokens."""
         size = self.block_size
         return -(-after // size) + -before // size

@@ -17,8 +17,8 @@ from simqueue.kvcache import PagedKVCache
 from simqueue.names import unknown
 from simqueue.request import Request
 from simqueue.schedulers import Chunked, Continuous, Policy, Static
-from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import ChunkedSettings, ContinuousSettings, StaticSettings
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime.linear import LinearStepTime
 
@@ -138,15 +138,15 @@ def _ample_blocks(requests: Sequence[Req]) -> int:
 
 
 def _policy(name: PolicyName, blocks: int, max_num_seqs: int, max_num_batched_tokens: int, chunk: int) -> Policy:
-    kv, door = PagedKVCache(blocks, BLOCK_SIZE), Door()
+    kv, limits = PagedKVCache(blocks, BLOCK_SIZE), RequestLimits()
     # Who runs or is being read in takes a token of the budget each, in order, so seats beyond the budget get nothing.
     seats, budget = int(min(max_num_seqs, max_num_batched_tokens)), int(max_num_batched_tokens)
     if name == "static":
-        return Static(StaticSettings(max_num_seqs=int(max_num_seqs), emit="wave_end"), kv, door)
+        return Static(StaticSettings(max_num_seqs=int(max_num_seqs), emit="wave_end"), kv, limits)
     if name == "continuous":
         mixed = ContinuousSettings(max_num_seqs=seats, max_num_batched_tokens=budget)
-        return Continuous(mixed, kv, door)
+        return Continuous(mixed, kv, limits)
     if name == "chunked":
         cut = ChunkedSettings(max_num_seqs=seats, max_num_batched_tokens=budget, chunk_tokens=int(chunk))
-        return Chunked(cut, kv, door)
+        return Chunked(cut, kv, limits)
     raise InputError(unknown("policy", name, POLICIES))

@@ -15,7 +15,7 @@ from simqueue.scenario.policies import EnginePolicy
 from simqueue.scenario.resolved import ResolvedCache, ResolvedPolicy, ResolvedScenario
 from simqueue.scenario.values import origins_of, values_of
 from simqueue.schedulers import SCHEDULERS, Policy
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.settings import Settings
 from simqueue.steptime import StepTime, StepTimeSettings
 from simqueue.steptime.build import build as build_step_time
@@ -126,9 +126,9 @@ def _engine(
     return ENGINES[name].resolve(flags, deployment)
 
 
-def _maker(scheduler: str, settings: Settings) -> Callable[[KVCache, Door], Policy]:
+def _maker(scheduler: str, settings: Settings) -> Callable[[KVCache, RequestLimits], Policy]:
     # every policy class takes its settings, a KV cache and admission rules; `Policy` itself has no constructor
-    policy_class = cast("Callable[[Settings, KVCache, Door], Policy]", SCHEDULERS[scheduler])
+    policy_class = cast("Callable[[Settings, KVCache, RequestLimits], Policy]", SCHEDULERS[scheduler])
     return partial(policy_class, settings)
 
 

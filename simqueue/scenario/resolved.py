@@ -16,7 +16,7 @@ from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.values import dotted, leaves
 from simqueue.scenario.written import Written
 from simqueue.schedulers import Policy
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.settings import Settings
 from simqueue.steptime import StepTime
 from simqueue.workload.arrivals.settings import ArrivalProcessSettings
@@ -88,7 +88,7 @@ class ResolvedPolicy:
     scheduler: str
     settings: Settings
     engine: ResolvedEngine | None
-    make: Callable[[KVCache, Door], Policy]
+    make: Callable[[KVCache, RequestLimits], Policy]
     model: Model | None
     gpu: Gpu | None
     tensor_parallel: int

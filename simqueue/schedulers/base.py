@@ -1,8 +1,8 @@
-"""The contract of policies: who runs in the next step.
+"""The contract of policies: which requests run in the next step.
 
-A policy is pure logic over its own queues and a KV cache. It never sees the simulation's clock or events. Planned
-state and delivered state are apart: what `plan` and `take` decide holds at once for further plans, what `commit`
-delivers gives seats and blocks back.
+A policy is pure logic over its own queue and a KV cache. It never sees the simulation's clock or events. Planned state
+and delivered state are separate. What `plan` and `take` decide counts at once for further plans. What `commit` delivers
+gives seats and blocks back.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from mypy_extensions import mypyc_attr
 
@@ -22,36 +22,37 @@ from simqueue.steptime.base import Batch
 
 @dataclass(slots=True, eq=False)
 class Plan:
-    """One step, decided; perhaps to be repeated with the same composition.
+    """One step as decided, possibly repeated with the same composition.
 
     Attributes
     ----------
     batch : Batch
-        What the GPU runs, as sums (padded engines: padded numbers). Empty only if somebody was preempted.
+        What the GPU runs, as sums (padded engines: padded numbers). Empty only if requests were preempted.
     repeat : int
-        In how many steps in a row, this one included, exactly this composition runs if nobody arrives, leaves or is
-        called ready. 1 is always right.
+        In how many steps in a row, this one included, exactly this composition runs if no request arrives or is
+        cancelled. 1 is always right.
     ticking : int
-        Requests that get a token because they decode in this step (not because a prompt was completed).
+        Requests that get a token because they decode in this step (not because their prompt was completed).
     running, waiting : int
-        Requests that hold a seat and that queue, when the step is planned.
+        Requests that hold a seat, and requests in the queue, when the step is planned.
     work : Batch
-        What of `batch` serves somebody: without padding and idle slots.
+        `batch` without padding and idle slots.
     blocks_used : int
-        Blocks in use once the step is planned.
+        Blocks in use after the step is planned.
     admitted : list of (Job, cached tokens)
     preempted : list of Job
         In order of preemption.
     first : list of Job
-        Their prompt (or recomputed context) is complete: one token each at the end of the step.
+        Requests whose prompt (or recomputed context) is complete: one token each at the end of the step.
     ended : list of Job
-        Their last token comes with what has been taken of this plan; `take` adds to it.
+        Requests whose last token comes with the steps taken of this plan; `Policy.take` adds to it.
     finishing : list of Job
-        They leave when what has been taken is committed; the same list as `ended` where seats are given back at once.
+        Requests that leave when the steps taken of this plan are committed: those of `ended` if seats are given back
+        with the last token, and cancelled requests.
     left_out : list of Job
-        Decoding requests that get nothing in this step.
+        Decoding requests that get no token in this step.
     members : list of (Job, tokens)
-        Who runs, in the order of scheduling; filled in only for an observer.
+        The requests that run, in the order of scheduling; filled in only if the policy is observed.
     """
 
     batch: Batch
@@ -77,22 +78,51 @@ class Later:
     time_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """How a policy batches, in the terms of the capacity law.
+
+    Attributes
+    ----------
+    kind : {"static", "separate", "mixed", "chunked"}
+        Padded waves; whole prompts in steps of their own; whole prompts beside decodes; prompts in chunks beside
+        decodes.
+    max_num_seqs : int
+        Requests that run at one time.
+    max_num_batched_tokens : int or None
+        Token budget of a step; None: no limit.
+    chunk_tokens : int or None
+        Most prompt tokens per request and step; None: only the budget limits them.
+    """
+
+    kind: Literal["static", "separate", "mixed", "chunked"]
+    max_num_seqs: int
+    max_num_batched_tokens: int | None = None
+    chunk_tokens: int | None = None
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Policy:
-    """Who runs in the next step. Constructed as ``PolicyClass(settings, kv, door)``."""
+    """Decides which requests run in the next step. Constructed as ``PolicyClass(settings, kv, limits)``."""
 
     Settings: ClassVar[type[Settings]]
     """Scenario keys of this policy beside ``scheduler:``."""
     summary: ClassVar[str]
     """One line for ``simqueue list policies``."""
-    pads: ClassVar[bool] = False
-    """Whether `Plan.batch` holds padded rows, so that idle slots are worth reporting."""
+    steady_rules: ClassVar[tuple[str, ...]] = ()
+    """Names of the rules that the class with this attribute defines and that are steady (see `declarations`)."""
+    counts_idle_slots: ClassVar[bool] = False
+    """Whether batches are padded, so that the share of idle slots is reported."""
+    keeps_finished: ClassVar[bool] = False
+    """Whether a request can keep its seat after its last token."""
     depth: int = 1
     """Steps in flight at one time: 1, or 2 if the next step is planned while one runs."""
     observed: bool = False
     """Whether `Plan.members` is filled in (for conformance and debugging)."""
 
     kv: KVCache
+
+    # -- questions -----------------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -103,47 +133,54 @@ class Policy:
     @property
     @abstractmethod
     def free_seats(self) -> int:
-        """Seats that the next plan may give to waiting requests."""
+        """Seats that the next plan can give to waiting requests."""
         raise NotImplementedError
 
     @abstractmethod
-    def refusal(self, request: Request) -> str | None:
+    def rejection(self, request: Request) -> str | None:
         """Return why `request` can never be served, or None. Changes nothing."""
         raise NotImplementedError
 
+    def batching(self) -> Batching | None:
+        """Return how this policy batches, or None if no capacity law describes it.
+
+        The answer counts only for the very class that gives it: a subclass that changes a rule has no capacity law
+        unless it defines this method too.
+        """
+        return None
+
+    # -- what happens --------------------------------------------------------------------------------------------
+
     @abstractmethod
     def add(self, job: Job) -> bool:
-        """Take in a request that has arrived.
+        """Queue a request that has arrived.
 
-        Returns whether this may change a repeated plan that is under way (True is always right).
+        Returns whether this can change a repeated plan in flight (True is always right).
         """
         raise NotImplementedError
 
     @abstractmethod
-    def holds_seat(self, job: Job) -> bool:
-        """Return whether `job` runs (else it waits). Precondition: it was added and has not left."""
-        raise NotImplementedError
+    def cancel(self, job: Job, uncommitted: Sequence[Plan]) -> list[Job]:
+        """Stop counting `job` from the next plan on. It leaves when the last plan that it is part of is committed.
 
-    @abstractmethod
-    def cancel(self, job: Job) -> bool:
-        """Let `job` go whose client has gone, between two steps; its seat and blocks are free at once.
+        Parameters
+        ----------
+        job : Job
+            A request that was added and has not left.
+        uncommitted : sequence of Plan
+            The plans that are still to be committed, oldest first. All of their repeats that run have been taken.
 
-        Returns whether this may change a repeated plan that is under way. Precondition: no plan that it is part of
-        is still to be committed.
-        """
-        raise NotImplementedError
-
-    @abstractmethod
-    def withdraw(self, plan: Plan, job: Job) -> None:
-        """Let `job` go with the steps of `plan` that have been taken: it is added to ``plan.finishing``.
-
-        Precondition: it holds a seat; all repeats of `plan` that run have been taken.
+        Returns
+        -------
+        list of Job
+            The requests that leave at once: `job`, if it is part of no such plan, and requests that have all their
+            tokens and waited only for it. Empty if `job` was added to the ``finishing`` of one of the plans.
         """
         raise NotImplementedError
 
     @abstractmethod
     def plan(self, now_s: float) -> Plan | Later | None:
-        """Decide the next step and take what it needs; None: nothing can run until something is added or committed.
+        """Decide the next step and take what it needs; None: nothing can run until a request arrives or a plan ends.
 
         Precondition: at most ``depth - 1`` plans are not committed, and all repeats of theirs that run are taken.
         """
@@ -153,26 +190,31 @@ class Policy:
     def take(self, plan: Plan, n: int) -> None:
         """Take blocks and move counters for `n` more repeats of `plan`.
 
-        Precondition: with all that was taken before, at most ``plan.repeat``.
+        Precondition: with all repeats taken before, at most ``plan.repeat``.
         """
         raise NotImplementedError
 
     @abstractmethod
     def commit(self, plan: Plan) -> None:
-        """Deliver what was taken of `plan`: seats and blocks of ``plan.finishing`` are given back, in list order."""
+        """Deliver the steps taken of `plan`: seats and blocks of ``plan.finishing`` are given back, in list order.
+
+        Called once for each plan, in the order of planning.
+        """
         raise NotImplementedError
+
+    # -- for checks ----------------------------------------------------------------------------------------------
 
     @abstractmethod
     def state(self) -> Hashable:
-        """Return what decides the further course if nobody arrives and no token is made (to find livelocks)."""
+        """Return what decides all further plans if no request arrives and no token is made (to find livelocks)."""
         raise NotImplementedError
 
     @abstractmethod
     def members(self) -> list[Job]:
-        """Return the requests that hold a seat, in order of admission (for checks only)."""
+        """Return the requests that hold a seat, in order of admission."""
         raise NotImplementedError
 
     @abstractmethod
     def check(self) -> None:
-        """Compare counters with a walk over all requests; raise `RunError` where they differ."""
+        """Compare the counters with sums over all requests; raise `RunError` if they differ."""
         raise NotImplementedError

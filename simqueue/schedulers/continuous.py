@@ -8,36 +8,44 @@ from mypy_extensions import mypyc_attr
 
 from simqueue.kvcache.base import KVCache
 from simqueue.request import Job
-from simqueue.schedulers.base import Plan
-from simqueue.schedulers.door import Door
-from simqueue.schedulers.draft import Draft
+from simqueue.schedulers.base import Batching
 from simqueue.schedulers.iteration import IterationPolicy
 from simqueue.schedulers.keys import ContinuousSettings
+from simqueue.schedulers.limits import RequestLimits
+from simqueue.schedulers.step import Step
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Continuous(IterationPolicy):
-    """Whole prompts within the budget; one that is longer than the budget runs alone when nothing runs."""
+    """Whole prompts within the budget; a prompt longer than the budget runs alone when nothing else runs."""
 
     Settings: ClassVar[type[ContinuousSettings]] = ContinuousSettings
     summary: ClassVar[str] = "whole prompts enter between steps (Orca); prefill mixed with decodes or separate"
+    steady_rules: ClassVar[tuple[str, ...]] = ("budget", "chunk", "compose")
 
-    def __init__(self, settings: ContinuousSettings, kv: KVCache, door: Door) -> None:
-        super().__init__(settings, kv, door)
-        self.step_tokens = settings.max_num_batched_tokens
-        self._separate = settings.prefill == "separate"
+    def __init__(self, settings: ContinuousSettings, kv: KVCache, limits: RequestLimits) -> None:
+        super().__init__(settings, kv, limits)
+        self.max_num_batched_tokens = settings.max_num_batched_tokens
+        self.separate = settings.prefill == "separate"
 
-    def plan(self, now_s: float) -> Plan | None:
-        """Mixed: decodes, then newcomers. Separate: newcomers alone if there are any, else decodes."""
-        if not self._separate:
-            return super().plan(now_s)
-        draft = self.new_draft()
-        self.admit(draft)
-        if not draft.admitted:
-            self.run_decodes(draft)
-        return self.seal(draft)
+    def compose(self, step: Step) -> None:
+        """Mixed: decodes, then new requests. Separate: new requests alone if one can enter, else decodes."""
+        if not self.separate:
+            super().compose(step)
+            return
+        step.admit_waiting()
+        if not step.admitted:
+            step.decode_all()
 
-    def chunk(self, job: Job, draft: Draft) -> int:
-        """Return the whole rest, or 0 where it does not fit beside what already runs."""
+    def budget(self) -> int:
+        """Return max_num_batched_tokens."""
+        return self.max_num_batched_tokens
+
+    def chunk(self, job: Job, step: Step) -> int:
+        """Return the whole rest of the prompt, or 0 if it does not fit beside what already runs."""
         rest = job.rest_tokens
-        return rest if rest <= draft.budget or not self.running else 0
+        return rest if rest <= step.budget or not self.running else 0
+
+    def batching(self) -> Batching:
+        """Prompts run whole, beside decodes or in steps of their own."""
+        return Batching("separate" if self.separate else "mixed", self.seats.total, self.max_num_batched_tokens)

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from simqueue.errors import InputError
 from simqueue.schedulers.base import Policy
+from simqueue.schedulers.declarations import ALL
 from simqueue.schedulers.iteration import IterationPolicy
 
 SCHEDULERS: dict[str, type[Policy]] = {}
@@ -14,13 +15,10 @@ SCHEDULERS: dict[str, type[Policy]] = {}
 
 P = TypeVar("P", bound=type[Policy])
 
-_OF_OBJECTS = (
-    *("depth", "observed", "kv", "door", "max_num_seqs", "step_tokens"),
-    *("waiting", "clock", "running", "prefilling"),
-)
-"""What the compiled base reads from the object itself: a property or class attribute would be passed over."""
-_OF_POLICIES = (
-    *("waiting_count", "free_seats", "refusal", "add", "holds_seat", "cancel", "withdraw"),
+_OF_OBJECTS = ("depth", "observed", "walks", "settings", "kv", "limits", "seats", "waiting", "running", "prefilling")
+"""What the compiled base reads from the object itself: a property or class attribute would have no effect."""
+_ABSTRACT = (
+    *("waiting_count", "free_seats", "rejection", "add", "cancel"),
     *("plan", "take", "commit", "state", "members", "check"),
 )
 """What `Policy` only describes."""
@@ -32,8 +30,8 @@ def scheduler(name: str) -> Callable[[P], P]:
     Raises
     ------
     InputError
-        If another class already has that name, or the class leaves out what it must have, or has as an attribute of
-        the class what belongs to its objects.
+        If another class already has that name, the class lacks a method that it must have, it has as an attribute of
+        the class what belongs to its objects, or it declares rules as steady that it does not define.
     """
 
     def register(policy: P) -> P:
@@ -56,13 +54,24 @@ def policy_rows() -> list[dict[str, str]]:
 
 
 def _check(policy: type[Policy]) -> None:
-    """Refuse a class that could not work, and say why."""
-    missing = [name for name in _OF_POLICIES if getattr(policy, name) is getattr(Policy, name)]
-    if issubclass(policy, IterationPolicy) and policy.chunk is IterationPolicy.chunk:
-        missing.append("chunk")
+    """Reject a class that could not work, and say why."""
+    missing = [name for name in _ABSTRACT if getattr(policy, name) is getattr(Policy, name)]
+    if issubclass(policy, IterationPolicy):
+        missing += [name for name in ("budget", "chunk") if getattr(policy, name) is getattr(IterationPolicy, name)]
     if missing:
         raise InputError(f"policy {policy.__name__}: must define {', '.join(missing)}")
     own = [cls for cls in policy.__mro__ if not cls.__module__.startswith("simqueue.")]
     wrong = sorted(name for name in _OF_OBJECTS for cls in own if name in vars(cls))
     if wrong:
         raise InputError(f"policy {policy.__name__}: set {', '.join(wrong)} in __init__, not in the class")
+    for cls in own:
+        _check_declarations(cls)
+
+
+def _check_declarations(cls: type) -> None:
+    declared = vars(cls).get("steady_rules", ())
+    if isinstance(declared, str) or not all(isinstance(name, str) for name in declared):
+        raise InputError(f"policy {cls.__name__}: steady_rules = {declared!r}: must be a tuple of names of methods")
+    for name in declared:
+        if name != ALL and name not in vars(cls):
+            raise InputError(f"policy {cls.__name__}: steady_rules names '{name}', which the class does not define")

@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from mypy_extensions import mypyc_attr
 
-from simqueue.errors import RunError
+from simqueue.errors import InputError, RunError
 from simqueue.kvcache.base import KVCache
 from simqueue.request import Job, Request
-from simqueue.schedulers.base import Later, Plan, Policy
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.base import Batching, Later, Plan, Policy
 from simqueue.schedulers.keys import StaticSettings
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.waiting import waiting_queue
 from simqueue.steptime.base import Batch
 
 
 class Wave:
-    """One batch under way: every row is padded to the longest prompt and runs to the longest output."""
+    """One batch: every row is padded to the longest prompt and runs to the longest output.
+
+    Attributes
+    ----------
+    jobs : list of Job
+        The requests that have not left.
+    rows : int
+        Rows of the batch; a request that leaves before the end of the wave leaves an idle row.
+    blocks : int
+        KV blocks that the wave holds.
+    made : int
+        Tokens made per row.
+    open : list of Job
+        The requests without their last token, the shortest output last.
+    """
 
     def __init__(self, jobs: list[Job], blocks: int) -> None:
         self.jobs = jobs
         self.rows = len(jobs)
         self.blocks = blocks
         self.prompt_tokens = max(job.request.prompt_tokens for job in jobs)
-        self.output_tokens = max(job.request.output_tokens for job in jobs)
         self.made = 0
-        self.open = sorted(jobs, key=lambda job: (-job.request.output_tokens, -job.place))
+        self.open = sorted(jobs, key=lambda job: (-job.request.output_tokens, -job.rank))
         self.open_prompt_tokens = sum(job.request.prompt_tokens for job in jobs)
 
     @property
@@ -35,15 +48,15 @@ class Wave:
         """Output tokens at which the next of the open requests has its last one."""
         return self.open[-1].request.output_tokens
 
-    def withdraw(self, job: Job) -> None:
-        """Let `job` make no more tokens; the wave keeps its row."""
+    def drop(self, job: Job) -> None:
+        """Let `job` get no more tokens and leave; its row stays."""
         self.jobs.remove(job)
         if job in self.open:
             self.open.remove(job)
             self.open_prompt_tokens -= job.request.prompt_tokens
 
     def step(self, n: int) -> list[Job]:
-        """Make `n` tokens a row; return those that have made their last one. Precondition: not past `next_end`."""
+        """Make `n` tokens per row; return the requests that made their last one. Precondition: not past `next_end`."""
         self.made += n
         ended = []
         while self.open and self.next_end == self.made:
@@ -55,20 +68,24 @@ class Wave:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Static(Policy):
-    """A wave of whatever waits is prefilled together, padded, and decoded until its longest request is done."""
+    """The waiting requests are prefilled together, padded, and decoded until the longest of them is done."""
 
     Settings: ClassVar[type[StaticSettings]] = StaticSettings
-    summary: ClassVar[str] = "request-level batching: padded waves, nobody joins or leaves under way"
-    pads: ClassVar[bool] = True
+    summary: ClassVar[str] = "request-level batching: padded waves, no request joins or leaves under way"
+    steady_rules: ClassVar[tuple[str, ...]] = ("*",)
+    counts_idle_slots: ClassVar[bool] = True
+    keeps_finished: ClassVar[bool] = True
 
-    def __init__(self, settings: StaticSettings, kv: KVCache, door: Door) -> None:
+    def __init__(self, settings: StaticSettings, kv: KVCache, limits: RequestLimits) -> None:
+        if kv.shares:
+            raise InputError("padded waves cannot share blocks", "kv_cache", "prefix_caching", value=True)
         self.kv = kv
-        self.door = door
+        self.limits = limits
         self.settings = settings
         self.waiting = waiting_queue(settings.order)
         self.wave: Wave | None = None
         self._by_arrival: dict[Job, None] = {}
-        self._places = 0
+        self._admissions = 0
 
     @property
     def waiting_count(self) -> int:
@@ -77,41 +94,37 @@ class Static(Policy):
 
     @property
     def free_seats(self) -> int:
-        """Seats of the next wave, if none is under way."""
+        """Seats of the next wave, if none runs."""
         return self.settings.max_num_seqs if self.wave is None else 0
 
-    def refusal(self, request: Request) -> str | None:
+    def rejection(self, request: Request) -> str | None:
         """Return why `request` can never be served, or None."""
-        return self.door.refusal(request, self.kv)
+        return self.limits.rejection(request, self.kv)
+
+    def batching(self) -> Batching:
+        """Requests run in padded waves."""
+        return Batching("static", self.settings.max_num_seqs)
 
     def add(self, job: Job) -> bool:
-        """Queue `job`; it changes nothing while a wave is under way."""
+        """Queue `job`; it changes nothing while a wave runs."""
         self.waiting.push(job)
         self._by_arrival[job] = None
         return self.wave is None
 
-    def holds_seat(self, job: Job) -> bool:
-        """Return whether `job` is in the wave that runs."""
-        return self.wave is not None and job in self.wave.jobs
-
-    def cancel(self, job: Job) -> bool:
-        """Take `job` out of the queue. Precondition: it is in no wave, which lets go with its steps only."""
-        self.waiting.remove(job)
-        del self._by_arrival[job]
-        return self.wave is None
-
-    def withdraw(self, plan: Plan, job: Job) -> None:
-        """Let `job` leave its wave; its row stays, idle, until the wave ends."""
-        if self.wave is None or job in plan.finishing:
-            return
-        self.wave.withdraw(job)
-        plan.finishing.append(job)
-        if self.settings.emit == "as_made" and job not in plan.ended:
-            plan.ended.append(job)
-        if not self.wave.open:  # nobody is left to wait for: the wave ends for those whose answers are complete
-            others = [other for other in self.wave.jobs if other not in plan.finishing]
-            plan.finishing.extend(others)
-            plan.ended.extend(other for other in others if self.settings.emit == "wave_end")
+    def cancel(self, job: Job, uncommitted: Sequence[Plan]) -> list[Job]:
+        """Stop counting `job`; see `Policy.cancel`. A row that its request has left stays idle until the wave ends."""
+        wave = self.wave
+        if wave is None or job not in wave.jobs:
+            self.waiting.remove(job)
+            del self._by_arrival[job]
+            return [job]
+        if uncommitted:
+            self._leave_with(uncommitted[-1], wave, job)
+            return []
+        wave.drop(job)
+        leaving = [job] if wave.open else [job, *wave.jobs]
+        self._end_if_done(wave)
+        return leaving
 
     def plan(self, now_s: float) -> Plan | Later | None:
         """Decide the wave's next step, or gather the next wave."""
@@ -130,20 +143,36 @@ class Static(Policy):
         return None if self.wave is None else self._prefill(self.wave)
 
     def take(self, plan: Plan, n: int) -> None:
-        """Make `n` more tokens a row."""
+        """Make `n` more tokens per row."""
         if n and self.wave is not None:
             self._step(self.wave, plan, n)
 
     def commit(self, plan: Plan) -> None:
-        """End the wave, and give its blocks back, when its longest request has its last token."""
+        """Let the finished requests leave. The wave ends with its longest request and gives its blocks back."""
         wave = self.wave
         if wave is None:
             return
         if plan.finishing:
             wave.jobs = [job for job in wave.jobs if job not in plan.finishing]
+        self._end_if_done(wave)
+
+    def _end_if_done(self, wave: Wave) -> None:
         if not wave.open:
             self.kv.give_back(wave.blocks)
             self.wave = None
+
+    def _leave_with(self, plan: Plan, wave: Wave, job: Job) -> None:
+        """Let a cancelled `job` leave with `plan`, and the whole wave if no other request is open."""
+        if job in plan.finishing:
+            return
+        wave.drop(job)
+        plan.finishing.append(job)
+        if self.settings.emit == "as_made" and job not in plan.ended:
+            plan.ended.append(job)
+        if not wave.open:
+            others = [other for other in wave.jobs if other not in plan.finishing]
+            plan.finishing.extend(others)
+            plan.ended.extend(other for other in others if self.settings.emit == "wave_end")
 
     def _gather(self) -> Wave | None:
         jobs: list[Job] = []
@@ -158,8 +187,8 @@ class Static(Policy):
             blocks = needed
             job = self.waiting.pop()
             del self._by_arrival[job]
-            job.place = self._places
-            self._places += 1
+            job.rank = self._admissions
+            self._admissions += 1
             jobs.append(job)
         if not jobs:
             return None
@@ -203,16 +232,16 @@ class Static(Policy):
         plan.ended.extend(ended if self.settings.emit == "as_made" else leaving)
 
     def state(self) -> Hashable:
-        """Return the wave's progress and the queue's length."""
+        """Return the wave's progress and the queue."""
         return self.wave and self.wave.made, self.waiting.snapshot()
 
     def members(self) -> list[Job]:
-        """Return who holds a seat, in order of admission."""
+        """Return the requests that hold a seat, in order of admission."""
         if self.wave is None:
             return []
         if self.settings.release == "wave_end":
             return list(self.wave.jobs)
-        return sorted(self.wave.open, key=lambda job: job.place)
+        return sorted(self.wave.open, key=lambda job: job.rank)
 
     def check(self) -> None:
         """Compare pool and sums with a walk over the wave."""

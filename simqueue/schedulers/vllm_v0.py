@@ -1,6 +1,7 @@
 """The scheduler of vLLM's V0 engine (up to 0.10.2): prompts first, in steps of their own, or chunked beside decodes.
 
-One sequence a request, so preemption is always by recompute; swapping (several sequences a request) is not modelled.
+One sequence per request, so preemption is always by recompute; swapping (several sequences per request) is not
+modelled.
 """
 
 from __future__ import annotations
@@ -9,14 +10,13 @@ from typing import ClassVar
 
 from mypy_extensions import mypyc_attr
 
-from simqueue.kvcache.base import Hit, KVCache
+from simqueue.kvcache.base import KVCache
 from simqueue.request import Job, Request
-from simqueue.schedulers.base import Plan
-from simqueue.schedulers.door import Door
-from simqueue.schedulers.draft import Draft
+from simqueue.schedulers.base import Batching
 from simqueue.schedulers.iteration import IterationPolicy
 from simqueue.schedulers.keys import VllmV0Settings
-from simqueue.schedulers.waiting import FirstComeFirstServed
+from simqueue.schedulers.limits import RequestLimits
+from simqueue.schedulers.step import Step
 
 MAX_PADDINGS = 256
 """Padding tokens that version 0.2.x accepts in a step of prompts."""
@@ -26,57 +26,64 @@ MAX_PADDINGS = 256
 class VllmV0(IterationPolicy):
     """vLLM V0.
 
-    Without chunking a step is either prompts or decodes, and prompts go first; with chunking decodes go first.
-    The running requests stand in order of arrival, since who is preempted comes back before all that arrived later.
+    Without chunking a step is either prompts or decodes, and prompts go first. With chunking decodes go first.
+    The running requests are in order of arrival, since a preempted request returns before all that arrived later.
     """
 
     Settings: ClassVar[type[VllmV0Settings]] = VllmV0Settings
     summary: ClassVar[str] = "vLLM V0: steps of prompts alone before steps of decodes, or chunked prefill"
+    steady_rules: ClassVar[tuple[str, ...]] = ("budget", "chunk", "may_admit", "compose")
 
-    def __init__(self, settings: VllmV0Settings, kv: KVCache, door: Door) -> None:
-        self.settings = settings
-        self.step_tokens = settings.max_num_batched_tokens
-        self._watermark_blocks = int(settings.watermark * kv.total)
-        self._start(kv, door, settings.max_num_seqs, FirstComeFirstServed())
+    def __init__(self, flags: VllmV0Settings, kv: KVCache, limits: RequestLimits) -> None:
+        self.flags = flags
+        self._watermark_blocks = int(flags.watermark * kv.total)
+        super().__init__(flags, kv, limits, seats=flags.max_num_seqs)
 
-    def refusal(self, request: Request) -> str | None:
-        """Return why `request` is refused; a prompt that can never be scheduled is, whatever the door says."""
-        settings = self.settings
-        prompt = request.prompt_tokens
-        if not settings.enable_chunked_prefill and prompt > settings.max_num_batched_tokens:
-            return f"prompt {prompt} is longer than max_num_batched_tokens {settings.max_num_batched_tokens}"
-        blocks, usable = self.kv.held(request, prompt), self.kv.total - self._watermark_blocks
-        if blocks > usable:
-            return f"prompt {prompt} needs {blocks} blocks, the pool has {usable} above its watermark"
-        return super().refusal(request)
+    def compose(self, step: Step) -> None:
+        """Chunked: decodes, then prompts. Else new requests alone if one can enter, else decodes."""
+        if self.flags.enable_chunked_prefill:
+            super().compose(step)
+            return
+        step.admit_waiting()
+        if not step.admitted:
+            step.decode_all()
 
-    def plan(self, now_s: float) -> Plan | None:
-        """Decide the next step."""
-        if self.settings.enable_chunked_prefill:
-            return super().plan(now_s)
-        draft = self.new_draft()
-        self.admit(draft)
-        if not draft.admitted:
-            self.run_decodes(draft)
-        return self.seal(draft)
+    def budget(self) -> int:
+        """Return max_num_batched_tokens."""
+        return self.flags.max_num_batched_tokens
 
-    def chunk(self, job: Job, draft: Draft) -> int:
+    def chunk(self, job: Job, step: Step) -> int:
         """Return what is left of the budget if chunking is on, else the whole rest or nothing."""
-        if self.settings.enable_chunked_prefill:
-            return max(0, min(job.rest_tokens, draft.budget))
-        fits = self._fits_padded if self.settings.padded_prompts else self._fits_budget
-        return job.rest_tokens if fits(job, draft) else 0
+        if self.flags.enable_chunked_prefill:
+            return max(0, min(job.rest_tokens, step.budget))
+        fits = self._fits_padded(job, step) if self.flags.padded_prompts else job.rest_tokens <= step.budget
+        return job.rest_tokens if fits or not self.running else 0
 
-    def fits(self, job: Job, hit: Hit, new: int) -> bool:
+    def may_admit(self, job: Job, step: Step) -> bool:
         """Return whether the whole context fits, with the watermark left free, even when nothing runs."""
+        hit = step.head_hit
         needed = self.kv.held(job.request, job.known_tokens) - hit.blocks + hit.idle_blocks
         return needed + self._watermark_blocks <= self.kv.free
 
-    def _fits_budget(self, job: Job, draft: Draft) -> bool:
-        return job.rest_tokens <= draft.budget or not self.running
+    def rejection(self, request: Request) -> str | None:
+        """Return why `request` is rejected. A prompt that can never be scheduled is, whatever the limits say."""
+        flags = self.flags
+        prompt = request.prompt_tokens
+        if not flags.enable_chunked_prefill and prompt > flags.max_num_batched_tokens:
+            return f"prompt {prompt} is longer than max_num_batched_tokens {flags.max_num_batched_tokens}"
+        blocks, usable = self.kv.held(request, prompt), self.kv.total - self._watermark_blocks
+        if blocks > usable:
+            return f"prompt {prompt} needs {blocks} blocks, the pool has {usable} above its watermark"
+        return super().rejection(request)
 
-    def _fits_padded(self, job: Job, draft: Draft) -> bool:
-        lengths = [new for _, new in draft.pieces] + [job.rest_tokens]
+    def batching(self) -> Batching:
+        """Prompts run in chunks beside decodes, or whole in steps of their own."""
+        flags = self.flags
+        chunked = flags.enable_chunked_prefill
+        return Batching("chunked" if chunked else "separate", flags.max_num_seqs, flags.max_num_batched_tokens)
+
+    def _fits_padded(self, job: Job, step: Step) -> bool:
+        lengths = [new for _, new in step.pieces] + [job.rest_tokens]
         padded = len(lengths) * max(lengths)
         paddings = padded - sum(lengths)
-        return (padded <= self.step_tokens and paddings <= MAX_PADDINGS) or not self.running
+        return padded <= self.flags.max_num_batched_tokens and paddings <= MAX_PADDINGS

@@ -7,20 +7,25 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sized
 from heapq import heapify, heappop, heappush
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+from mypy_extensions import mypyc_attr
 
 from simqueue.request import Job
 
 Order = Literal["fcfs", "shortest_prompt", "shortest_output", "priority", "deadline"]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class WaitingQueue:
-    """Requests that want a seat; `head` is the next to be admitted.
+    """Requests that wait for a seat; `head` is the next to be admitted.
 
     Attributes
     ----------
     line : sized collection
-        Something for each request that waits: it is empty when nobody does, and its length says how many.
+        One entry per waiting request: its length is the length of the queue.
+    steady_rules : tuple of str
+        See `simqueue.schedulers.declarations`: a queue whose order moves with time is not steady.
     """
 
     line: Sized
@@ -31,27 +36,27 @@ class WaitingQueue:
     @property
     @abstractmethod
     def head(self) -> Job:
-        """The next to be admitted. Precondition: somebody waits."""
+        """The next to be admitted. Precondition: the queue is not empty."""
         raise NotImplementedError
 
     @abstractmethod
     def snapshot(self) -> tuple[int, ...]:
-        """Return who waits, as indices in an order that says who comes first."""
+        """Return the indices of the waiting requests, in an order that decides which comes first."""
         raise NotImplementedError
 
     @abstractmethod
     def push(self, job: Job) -> None:
-        """Let a newly arrived `job` wait."""
+        """Queue a `job` that has arrived."""
         raise NotImplementedError
 
     @abstractmethod
     def put_back(self, job: Job) -> None:
-        """Let a preempted `job` wait again, ahead of its equals."""
+        """Queue a preempted `job` again, before its equals."""
         raise NotImplementedError
 
     @abstractmethod
     def remove(self, job: Job) -> None:
-        """Take `job` out, wherever it is. Precondition: it waits."""
+        """Take `job` out. Precondition: it is in the queue."""
         raise NotImplementedError
 
     @abstractmethod
@@ -60,23 +65,26 @@ class WaitingQueue:
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FirstComeFirstServed(WaitingQueue):
-    """By arrival; the preempted go to the front, the last of them first."""
+    """In order of arrival; preempted requests go to the front, the one preempted last first."""
+
+    steady_rules: ClassVar[tuple[str, ...]] = ("*",)
 
     def __init__(self) -> None:
         self.line = self._jobs = deque[Job]()
 
     @property
     def head(self) -> Job:
-        """The one at the front."""
+        """The request at the front."""
         return self._jobs[0]
 
     def snapshot(self) -> tuple[int, ...]:
-        """Return the indices from front to end."""
+        """Return the indices from front to back."""
         return tuple(job.index for job in self._jobs)
 
     def push(self, job: Job) -> None:
-        """Append at the end."""
+        """Append at the back."""
         self._jobs.append(job)
 
     def put_back(self, job: Job) -> None:
@@ -84,16 +92,25 @@ class FirstComeFirstServed(WaitingQueue):
         self._jobs.appendleft(job)
 
     def remove(self, job: Job) -> None:
-        """Take `job` out; costs a walk over the queue."""
+        """Take `job` out; cost: one pass over the queue."""
         self._jobs.remove(job)
 
     def pop(self) -> Job:
-        """Take the one at the front."""
+        """Take the request at the front out."""
         return self._jobs.popleft()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ByKey(WaitingQueue):
-    """Smallest key first; ties by arrival. A preempted request returns to where its key puts it."""
+    """Smallest key first; ties by arrival. A preempted request returns to the position of its key.
+
+    Parameters
+    ----------
+    key : callable
+        Job -> something that can be compared. Asked each time a request is queued.
+    """
+
+    steady_rules: ClassVar[tuple[str, ...]] = ("*",)
 
     def __init__(self, key: Callable[[Job], Any]) -> None:
         self._key = key
@@ -102,7 +119,7 @@ class ByKey(WaitingQueue):
 
     @property
     def head(self) -> Job:
-        """The one with the smallest key."""
+        """The request with the smallest key."""
         return self._heap[0][2]
 
     def snapshot(self) -> tuple[int, ...]:
@@ -118,12 +135,12 @@ class ByKey(WaitingQueue):
         self.push(job)
 
     def remove(self, job: Job) -> None:
-        """Take `job` out; costs a walk over the queue."""
+        """Take `job` out; cost: one pass over the queue."""
         self._heap[:] = [entry for entry in self._heap if entry[-1] is not job]
         heapify(self._heap)
 
     def pop(self) -> Job:
-        """Take the one with the smallest key."""
+        """Take the request with the smallest key out."""
         return heappop(self._heap)[2]
 
 

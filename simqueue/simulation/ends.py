@@ -10,7 +10,7 @@ import simpy
 from simqueue.errors import InputError, RunError
 from simqueue.schedulers.base import Plan
 from simqueue.simulation import clock
-from simqueue.simulation.flight import Flight
+from simqueue.simulation.inflight import InFlight
 from simqueue.simulation.options import NEVER_S, RunOptions
 from simqueue.steptime.base import StepTime
 
@@ -51,32 +51,32 @@ class StepEnds:
             raise _impossible(now_s, ends_s[0])
         return ends_s
 
-    def go_on(self, flight: Flight) -> None:
+    def go_on(self, running: InFlight) -> None:
         """Compute when further repeats end: of all that are left, or of as many as may run before anything happens."""
-        until_s, n = NEVER_S, flight.more
+        until_s, n = NEVER_S, running.more
         if n > SURELY_COMPUTED:
             until_s = clock.next_s(self._env)
             n = SURELY_COMPUTED if until_s < NEVER_S else n
-        ends_s = flight.ends_s
+        ends_s = running.ends_s
         while True:
-            ends_s += self._of_next(flight, n)
-            flight.n += n
-            flight.more -= n
+            ends_s += self._of_next(running, n)
+            running.n += n
+            running.more -= n
             if ends_s[-1] > self._horizon_s:
                 del ends_s[max(1, bisect_right(ends_s, self._horizon_s)) :]
-                flight.n, flight.more = len(ends_s), 0
-            if not flight.more or ends_s[-1] >= until_s:
+                running.n, running.more = len(ends_s), 0
+            if not running.more or ends_s[-1] >= until_s:
                 return
-            last_s = ends_s[-1] - (ends_s[-2] if len(ends_s) > 1 else flight.start_s)
-            n = max(SURELY_COMPUTED, int(min((until_s - ends_s[-1]) / last_s + 2, flight.more)))
-            n = min(n, flight.more)
+            last_s = ends_s[-1] - (ends_s[-2] if len(ends_s) > 1 else running.start_s)
+            n = max(SURELY_COMPUTED, int(min((until_s - ends_s[-1]) / last_s + 2, running.more)))
+            n = min(n, running.more)
 
-    def _of_next(self, flight: Flight, n: int) -> list[float]:
+    def _of_next(self, running: InFlight, n: int) -> list[float]:
         """Return the ends of the next `n` repeats."""
-        past, batch = flight.n, flight.plan.batch
+        past, batch = running.n, running.plan.batch
         if past:
             batch = batch.later(past)
-        start_s = flight.ends_s[-1] if past else flight.start_s
+        start_s = running.ends_s[-1] if past else running.start_s
         if self._ticks_per_s is None:
             ends_s = self._step_time.ends(start_s, batch, n)
         else:

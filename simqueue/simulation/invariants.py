@@ -87,7 +87,7 @@ def _answers_end_with_their_last_token(recording: Recording, policy: Policy) -> 
     requests = recording.requests
     done = requests["status"] == Status.FINISHED.value
     last_s, gaps = requests["last_token_s"][done], requests["tokens_emitted"][done] - 1
-    if not policy.pads and (last_s != requests["finish_s"][done]).any():
+    if not policy.keeps_finished and (last_s != requests["finish_s"][done]).any():
         late_s = float(np.abs(requests["finish_s"][done] - last_s).max())
         _fail("a request leaves with its last token", late_s, 0.0)
     span_s, longest_s = last_s - requests["first_token_s"][done], requests["max_itl_s"][done]

@@ -8,7 +8,7 @@ from simqueue.kvcache import KVCache, PrefixKVCache
 from simqueue.request import Job, Status
 from simqueue.schedulers.base import Plan
 from simqueue.simulation.columns import Reordered, Sinks
-from simqueue.simulation.flight import RowPart
+from simqueue.simulation.inflight import RowPart
 from simqueue.simulation.recording import PrefixStatistics, Recording
 from simqueue.simulation.requestrows import ENDED_AT_ONCE, RequestRows
 from simqueue.simulation.steprows import StepRows
@@ -54,7 +54,7 @@ class Recorder:
         self.max_concurrent = max(self.max_concurrent, len(self.inside))
 
     def rejected(self, job: Job, now_s: float, reason: str) -> None:
-        """Log that `job` was turned away at the door."""
+        """Log that `job` was rejected at its arrival."""
         self._end(job, Status.REJECTED, now_s, reason=reason, replica=-1)
 
     def finished(self, job: Job, now_s: float) -> None:

@@ -1,24 +1,41 @@
-"""A replica: one scheduler process that holds one GPU while there is work."""
+"""A replica: one scheduler process that holds one GPU while there is work.
+
+The scheduler process is always in one of four states:
+
+========  ===========================================================================================================
+IDLE      nothing runs; the process sleeps until a request arrives, or until the policy wants to be asked again
+PLANNING  between two steps, at one instant: a step has ended (or started, with two steps in flight), the next one is
+          to be planned after everything else that happens at this instant
+RUNNING   a plan is in flight, possibly repeated; an event that invalidates it shortens it
+DRAINING  the last step in flight is ending; the next plan, if there is one, starts after it (two steps in flight)
+========  ===========================================================================================================
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import simpy
 from simpy.events import Event
 
 from simqueue.request import Job
 from simqueue.schedulers.base import Plan, Policy
+from simqueue.schedulers.declarations import undeclared_rules
 from simqueue.simulation import clock
 from simqueue.simulation.clock import Order
 from simqueue.simulation.ends import StepEnds
-from simqueue.simulation.flight import Flight, RowPart
+from simqueue.simulation.inflight import InFlight, RowPart
 from simqueue.simulation.options import NEVER_S, Observer, RunOptions, SeenStep
 from simqueue.simulation.recorder import Recorder
-from simqueue.steptime.base import Batch, StepTime
+from simqueue.steptime.base import StepTime
 
 STEP_END, PLAN = Order.STEP_END, Order.PLAN  # members of an enumeration take long to look up in Python 3.11
+IDLE: Final = 0
+PLANNING: Final = 1
+RUNNING: Final = 2
+DRAINING: Final = 3
 
 
 class Replica:
@@ -27,12 +44,18 @@ class Replica:
     Parameters
     ----------
     env : simpy.Environment
-    policy, step_time, recorder : the parts it joins
+    policy, step_time, recorder : the parts it connects
     options : RunOptions
+        Steps are folded only if all rules of the policy are declared as steady.
     on_finish : callable
-        Called with each request that leaves with its whole answer.
+        Called with each request that leaves with all its tokens.
     observer : callable, optional
         Called with each step, if steps are not folded.
+
+    Attributes
+    ----------
+    undeclared : list of str
+        Rules of the policy that keep its steps from being folded.
     """
 
     def __init__(
@@ -48,87 +71,82 @@ class Replica:
         self.env = env
         self.policy = policy
         self.gpu = simpy.Resource(env, capacity=1)
+        self.undeclared = undeclared_rules(policy) if options.fast else []
+        if self.undeclared:
+            options = replace(options, fast=False)
         self._recorder = recorder
         self._fast = options.fast
         self._check = options.check
         self._ends = StepEnds(env, step_time, options, one_at_a_time=policy.depth == 1)
         self._on_finish = on_finish
         self._observer = observer
+        self._state = IDLE
+        self._in_flight: InFlight | None = None
+        """The plan that is RUNNING or DRAINING."""
         self._next: Plan | None = None
+        """The plan that starts when DRAINING ends."""
         self._next_waiting: list[tuple[int, int]] = []
-        self._flight: Flight | None = None
-        self._last: Flight | None = None
-        self._leaving: dict[Job, None] = {}
-        self._idle: Event | None = None
+        """Lengths of the queue that the first repeat of the next plan sees."""
+        self._cancelled: dict[Job, None] = {}
+        """Cancelled requests that are part of a plan in flight."""
+        self._wake: Event | None = None
         self._wake_s = NEVER_S
         self._states: set[Hashable] = set()
+        """States of the policy at preempting steps since the last token or change from outside."""
         env.process(self._schedule())
 
+    # -- what happens from outside -------------------------------------------------------------------------------
+
     def submit(self, job: Job) -> None:
-        """Take in a request that has arrived now."""
-        self._told(changes=self.policy.add(job))
+        """Queue a request that has arrived now."""
+        self._changed(invalidates=self.policy.add(job))
 
     def cancel(self, job: Job) -> list[Job]:
-        """Let `job` go whose client has gone now; return who leaves with a whole answer because of that.
+        """Cancel `job` now; return the requests that leave with all their tokens because of it.
 
-        One that waits is gone at once, one that runs at the end of the step under way: that is when the server
-        can let go, and the time that is recorded. Precondition: it was submitted and has not left.
+        A request that is part of a step in flight leaves when that step ends: that is when a server can let it go, and
+        the time that is recorded. Precondition: it was submitted and has not left.
         """
-        if self._steps_to_see(job):
-            self._leaving[job] = None
-            self._told(changes=True)
-        elif self.policy.pads and self.policy.holds_seat(job):
-            return self._leave_wave(job)
-        else:
-            changes = self.policy.cancel(job)
-            self._recorder.timed_out(job, self.env.now)
-            self._told(changes=changes)
-        return []
-
-    def _leave_wave(self, job: Job) -> list[Job]:
-        """Let `job` go between two steps of its wave, which may end with that for others too: return these."""
-        nothing = Batch()
-        plan = Plan(nothing, 1, 0, 0, 0, nothing, self.policy.kv.used)
-        self._leaving[job] = None
-        self.policy.withdraw(plan, job)
-        self.policy.commit(plan)
-        served = self._part(plan, self.env.now)
-        self._told(changes=True)
+        if self._state == RUNNING and self._in_flight is not None:
+            # what runs is known from here on, so that the request can stop counting now
+            self._shorten(self._in_flight)
+            self._take_repeats(self._in_flight)
+        self._cancelled[job] = None
+        leaving = self.policy.cancel(job, self._uncommitted())
+        served = self._leave(leaving, self.env.now)
+        self._changed(invalidates=True)
         return served
 
-    def _steps_to_see(self, job: Job) -> bool:
-        """Whether `job` must see the end of steps that are planned or running before it can be let go."""
-        runs = self.policy.holds_seat(job)
-        if self._next is not None:
-            return runs or job in self._next.preempted
-        if self._flight is None and self._last is not None and runs:
-            # all of its steps are taken already: it leaves with the last of them
-            self.policy.withdraw(self._last.plan, job)
-        return runs and (self._flight is not None or self._last is not None)
-
-    def leaving(self) -> list[Job]:
-        """Return whose clients have gone and who still run until the end of the step under way."""
-        return list(self._leaving)
+    def cancelled(self) -> list[Job]:
+        """Return the cancelled requests that run until the end of the step in flight."""
+        return list(self._cancelled)
 
     def step_began_s(self) -> float | None:
-        """Return when the step that is under way began; None between steps and while nothing runs."""
-        flight = self._flight or self._last
-        if flight is None:
-            return None
-        return flight.ends_s[-2] if len(flight.ends_s) > 1 else flight.start_s
+        """Return when the step in flight began; None if nothing runs."""
+        return None if self._in_flight is None else self._in_flight.last_start_s
 
-    def _told(self, *, changes: bool) -> None:
-        """React to something told to the policy; `changes`: whether it may change a repeated plan."""
+    def _uncommitted(self) -> list[Plan]:
+        plans = [] if self._in_flight is None else [self._in_flight.plan]
+        return plans if self._next is None else [*plans, self._next]
+
+    def _changed(self, *, invalidates: bool) -> None:
+        """React to a change of the queue; `invalidates`: whether a repeated plan may no longer hold."""
         self._states.clear()
-        if self._idle is not None:
+        if self._state == IDLE:
             self._wake_at(self.env.now)
         elif self._next is not None:
-            # planned, but not started: its repeats are planned when it starts, or later
-            if changes:
+            # not started yet: its repeats are planned when it starts, or later
+            if invalidates:
                 self._next.repeat = 1
             self._next_waiting.append((1, self.policy.waiting_count))
-        elif self._flight is not None:
-            self._cut(self._flight, changes=changes)
+        elif self._state == RUNNING and self._in_flight is not None:
+            if invalidates:
+                self._shorten(self._in_flight)
+            else:
+                step = self._in_flight.first_to_see(self.env.now)
+                self._in_flight.waiting.append((step, self.policy.waiting_count))
+
+    # -- the scheduler process -----------------------------------------------------------------------------------
 
     def _schedule(self) -> Generator[Event, Any, None]:
         ask_again_s = NEVER_S
@@ -139,7 +157,7 @@ class Replica:
                 ask_again_s = yield from self._busy_period()
 
     def _busy_period(self) -> Generator[Event, Any, float]:
-        """Run steps until nothing can run; return when to ask again."""
+        """Run steps until nothing can run; return when to ask the policy again."""
         env = self.env
         while True:
             now_s = env.now
@@ -148,165 +166,166 @@ class Replica:
                 if plan.admitted:
                     self._recorder.planned(plan, now_s)
                 ends_s = self._ends.of_single(plan, now_s)
-                if ends_s and clock.leap(env, ends_s[0]):  # nothing else happens meanwhile: the shortest way
+                if ends_s and clock.leap(env, ends_s[0]):  # nothing else happens before it ends: the shortest way
                     self._commit(plan, now_s, now_s, ends_s)
                 elif (yield from self._run(plan, now_s, ends_s)):
                     return NEVER_S
-            elif self._last is not None:
-                yield from self._land()
+            elif self._in_flight is not None:
+                yield from self._drain(self._in_flight)
             else:
                 return NEVER_S if plan is None else plan.time_s
             if clock.shared(env):
                 yield clock.at(env, env.now, PLAN)
 
     def _run(self, plan: Plan, planned_s: float, ends_s: list[float]) -> Generator[Event, Any, bool]:
-        """Run `plan`, once what flies has landed; return whether it closes a circle that nothing breaks."""
-        circle = bool(plan.preempted) and self._in_a_circle(plan)
-        if self._last is not None:
+        """Run `plan` after the steps in flight have ended; return whether this is a livelock."""
+        seen_before = bool(plan.preempted) and self._seen_before()
+        if self._in_flight is not None:
             self._next = plan
-            yield from self._land()
+            yield from self._drain(self._in_flight)
             self._next = None
         if plan.preempted and not (plan.batch.decode_seqs or plan.batch.prefill):
             self._recorder.lost(plan)
+            self.policy.commit(plan)
+            self._leave(plan.finishing, self.env.now)
         else:
-            yield from self._fly(plan, planned_s, ends_s)
-        return circle and (yield from self._gives_up())
+            yield from self._run_steps(plan, planned_s, ends_s)
+        return seen_before and (yield from self._is_livelock())
 
-    def _fly(self, plan: Plan, planned_s: float, ends_s: list[float]) -> Generator[Event, Any, None]:
-        """Start `plan` now, with as many repeats as nothing speaks against; wait until the next is to be planned."""
+    def _run_steps(self, plan: Plan, planned_s: float, ends_s: list[float]) -> Generator[Event, Any, None]:
+        """Start `plan` now, with as many repeats as are allowed; wait until the next plan is to be made."""
         env, depth = self.env, self.policy.depth
         repeat = 0 if ends_s else plan.repeat if self._fast else 1
-        self._flight = flight = Flight(plan, planned_s, env.now, ends_s, repeat, depth)
+        self._in_flight = running = InFlight(plan, planned_s, env.now, ends_s, repeat, depth)
+        self._state = RUNNING
         if self._next_waiting:
-            flight.waiting, self._next_waiting = self._next_waiting, []
+            running.waiting, self._next_waiting = self._next_waiting, []
         while True:
-            if flight.more:
-                self._ends.go_on(flight)
-            if flight.n >= depth:
-                then_s = flight.ends_s[flight.n - depth]
+            if running.more:
+                self._ends.go_on(running)
+            if running.n >= depth:
+                then_s = running.ends_s[running.n - depth]
                 if not clock.leap(env, then_s):
-                    flight.event = clock.at(env, then_s, STEP_END)
-                    yield flight.event
-            if not flight.more:
+                    running.event = clock.at(env, then_s, STEP_END)
+                    yield running.event
+            if not running.more:
                 break
-        self._flight = None
-        self._settle(flight)
-        if depth > 1:
-            self._last = flight
-        else:
-            self._commit(plan, planned_s, flight.start_s, flight.ends_s, flight.rows)
+        self._state = PLANNING
+        self._take_repeats(running)
+        if depth == 1:
+            self._in_flight = None
+            self._commit(plan, planned_s, running.start_s, running.ends_s, running.rows)
 
-    def _gives_up(self) -> Generator[Event, Any, bool]:
-        """Wait for what still runs; return whether even then nobody has come or got a token."""
-        if self._last is not None:
-            yield from self._land()
-        return bool(self._states)
+    def _drain(self, running: InFlight) -> Generator[Event, Any, None]:
+        """Wait for the end of the last step in flight and commit it."""
+        self._state = DRAINING
+        if running.end_s > self.env.now and not clock.leap(self.env, running.end_s):
+            yield clock.at(self.env, running.end_s, STEP_END)
+        self._state = PLANNING
+        self._in_flight = None
+        self._commit(running.plan, running.planned_at_s, running.start_s, running.ends_s, running.rows)
 
-    def _land(self) -> Generator[Event, Any, None]:
-        """Wait for the end of the last step of what flies and commit it. Precondition: something flies."""
-        flight = self._last
-        if flight is not None:
-            if flight.end_s > self.env.now and not clock.leap(self.env, flight.end_s):
-                yield clock.at(self.env, flight.end_s, STEP_END)
-            self._last = None
-            self._commit(flight.plan, flight.planned_at_s, flight.start_s, flight.ends_s, flight.rows)
+    def _shorten(self, running: InFlight) -> None:
+        """Let a plan in flight end before the first step that sees a change of this instant.
 
-    def _cut(self, flight: Flight, *, changes: bool) -> None:
-        step = flight.first_to_see(self.env.now)
-        if not changes:
-            flight.waiting.append((step, self.policy.waiting_count))
+        Steps that are planned before they see the change run as they are. The ends of later repeats may be computed
+        already; they are dropped when the plan ends. After the first call `n` is final.
+        """
+        running.more = 0
+        step = running.first_to_see(self.env.now)
+        if step < running.n and running.event is not None:
+            running.n = step
+            running.event = clock.move(running.event, running.planned_s(step), STEP_END)
+
+    def _take_repeats(self, running: InFlight) -> None:
+        """Let the policy take what the steps in flight need, now that their number is known; keep their table rows."""
+        if running.taken:
             return
-        flight.more = 0
-        if step < flight.n and flight.event is not None:
-            flight.n = step
-            flight.event = clock.move(flight.event, flight.planned_s(step), STEP_END)
-
-    def _settle(self, flight: Flight) -> None:
-        """Take what the repeats need, now that it is known how many there are; keep their rows for the commit."""
-        plan, policy, n = flight.plan, self.policy, flight.n
-        if len(flight.ends_s) > n:
-            del flight.ends_s[n:]
-        taken = self._settle_by_queue(flight) if flight.waiting else 1
+        running.taken = True
+        n = running.n
+        if len(running.ends_s) > n:
+            del running.ends_s[n:]
+        taken = self._take_by_queue_length(running) if running.waiting else 1
         if n > taken:
-            policy.take(plan, n - taken)
-        for job in self._leaving:
-            if policy.holds_seat(job):
-                policy.withdraw(plan, job)
+            self.policy.take(running.plan, n - taken)
 
-    def _settle_by_queue(self, flight: Flight) -> int:
-        """Take what the repeats need up to the last change of the queue; return how many steps that are."""
-        plan, policy, ends_s = flight.plan, self.policy, flight.ends_s
-        past, start_s = 0, flight.start_s
+    def _take_by_queue_length(self, running: InFlight) -> int:
+        """Take up to the last change of the queue's length, with table rows for each length; return the steps taken."""
+        plan, policy, ends_s = running.plan, self.policy, running.ends_s
+        past, start_s = 0, running.start_s
         waiting, used = plan.waiting, plan.blocks_used
-        for step, then_waiting in flight.waiting:
-            if step >= flight.n:
+        for step, then_waiting in running.waiting:
+            if step >= running.n:
                 break
             if step > past:
-                flight.rows.append(RowPart(past, start_s, ends_s[past:step], waiting, used))
+                running.rows.append(RowPart(past, start_s, ends_s[past:step], waiting, used))
                 policy.take(plan, step - past)
                 past, start_s, used = step, ends_s[step - 1], policy.kv.used
             waiting = then_waiting
-        flight.rows.append(RowPart(past, start_s, ends_s[past:], waiting, used))
+        running.rows.append(RowPart(past, start_s, ends_s[past:], waiting, used))
         return past + 1
+
+    # -- the end of steps ----------------------------------------------------------------------------------------
 
     def _commit(
         self, plan: Plan, planned_s: float, start_s: float, ends_s: list[float], rows: Sequence[RowPart] = ()
     ) -> None:
-        """Deliver steps that have ended; `rows`: how they look in the steps table, if not all alike."""
-        recorder = self._recorder
+        """Deliver steps that have ended; `rows`: how they look in the steps table, if they are not all alike."""
         self.policy.commit(plan)
-        recorder.ran(plan, start_s, ends_s, rows)
+        self._recorder.ran(plan, start_s, ends_s, rows)
         if self._states and (plan.ticking or plan.first):
             self._states.clear()
         if self._observer is not None:
             self._observer(SeenStep(plan, planned_s, start_s, ends_s[-1], self.policy.kv.free))
-        served = self._part(plan, ends_s[-1]) if plan.finishing else ()
-        if self._leaving:
-            for job in [job for job in self._leaving if not self.policy.holds_seat(job)]:
-                self._let_go(job)
+        served = self._leave(plan.finishing, ends_s[-1]) if plan.finishing else ()
         if self._check:
             self.policy.check()
         for job in served:
             self._on_finish(job)
 
-    def _part(self, plan: Plan, now_s: float) -> list[Job]:
-        """Record who leaves with a plan; return those who leave with their whole answer, their clients not gone."""
+    def _leave(self, leaving: Sequence[Job], now_s: float) -> list[Job]:
+        """Record requests that leave now; return those with all their tokens that were not cancelled."""
         served = []
-        for job in plan.finishing:
-            if self._leaving and job in self._leaving:
-                del self._leaving[job]
+        for job in leaving:
+            if self._cancelled and job in self._cancelled:
+                del self._cancelled[job]
                 self._recorder.timed_out(job, now_s)
             else:
                 self._recorder.finished(job, now_s)
                 served.append(job)
         return served
 
-    def _let_go(self, job: Job) -> None:
-        del self._leaving[job]
-        self.policy.cancel(job)
-        self._recorder.timed_out(job, self.env.now)
+    # -- sleep and livelock --------------------------------------------------------------------------------------
 
     def _sleep(self, until_s: float) -> Generator[Event, Any, None]:
-        self._idle = Event(self.env)
+        self._state = IDLE
+        self._wake = Event(self.env)
         self._wake_s = NEVER_S
         if until_s < NEVER_S:
             self._wake_at(until_s)
-        yield self._idle
-        self._idle = None
+        yield self._wake
+        self._state = PLANNING
+        self._wake = None
 
     def _wake_at(self, time_s: float) -> None:
-        if self._idle is None or time_s >= self._wake_s:
+        if self._wake is None or time_s >= self._wake_s:
             return
         if self._wake_s == NEVER_S:
-            clock.put(self._idle, time_s, PLAN)
+            clock.put(self._wake, time_s, PLAN)
         else:
-            self._idle = clock.move(self._idle, time_s, PLAN)
+            self._wake = clock.move(self._wake, time_s, PLAN)
         self._wake_s = time_s
 
-    def _in_a_circle(self, plan: Plan) -> bool:
-        """Whether the state at a preempting step has been seen since the last token or arrival: a livelock."""
+    def _seen_before(self) -> bool:
+        """Whether the policy's state at this preempting step was seen since the last token or change from outside."""
         state = self.policy.state()
         if state in self._states:
             return True
         self._states.add(state)
         return False
+
+    def _is_livelock(self) -> Generator[Event, Any, bool]:
+        """Wait for the steps in flight; return whether no token was made and nothing changed from outside even then."""
+        if self._in_flight is not None:
+            yield from self._drain(self._in_flight)
+        return bool(self._states)

@@ -58,7 +58,7 @@ class Simulation:
         sinks: Sinks | None = None,
     ) -> None:
         self.env = simpy.Environment()
-        self.recorder = Recorder(counts_slots=policy.pads)
+        self.recorder = Recorder(counts_slots=policy.counts_idle_slots)
         if sinks is not None:
             self.recorder.stream_to(sinks)
         self.policy = policy
@@ -96,8 +96,8 @@ class Simulation:
         somebody = self.recorder.inside or self._clients.waiting()
         end_s = horizon_s if horizon_s < NEVER_S and somebody else self._last_event_s
         end_s = max(end_s, self.recorder.last_end_s)
-        warnings = self._stuck_warnings()
-        for job in self.replica.leaving():
+        warnings = [*self._stuck_warnings(), *self._not_folded()]
+        for job in self.replica.cancelled():
             self.recorder.timed_out(job, end_s)
         self.recorder.unfinished(end_s)
         for request in self._clients.never_sent(end_s):
@@ -129,7 +129,7 @@ class Simulation:
             return Status.TIMED_OUT
         job = Job(request, self._arrived)
         self._arrived += 1
-        reason = self.policy.refusal(request) or self._full_queue()
+        reason = self.policy.rejection(request) or self._full_queue()
         if reason is not None:
             self.recorder.rejected(job, now_s, reason)
             self._tell_end()
@@ -177,6 +177,18 @@ class Simulation:
     def _tell_end(self) -> None:
         if self._on_end is not None:
             self._on_end(self.recorder.ended_count)
+
+    def _not_folded(self) -> list[str]:
+        """Say that steps were planned one by one, and how a policy of one's own declares its rules."""
+        rules = self.replica.undeclared
+        if not rules:
+            return []
+        names = ", ".join(f"'{rule.split('.')[1]}'" for rule in rules)
+        return [
+            f"each step was planned separately, which is slower: {', '.join(rules)} not declared as steady; if the "
+            "answers stay the same while equal steps repeat, say so in the class that defines them: "
+            f"steady_rules = ({names},)"
+        ]
 
     def _stuck_warnings(self) -> list[str]:
         stuck = list(self.recorder.inside)

@@ -11,8 +11,8 @@ from simqueue.kvcache import PagedKVCache
 from simqueue.module08.bench import PROMPT_TOKENS, BenchPolicy, BenchRun
 from simqueue.request import Request
 from simqueue.schedulers import Continuous, Policy, Static
-from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import ContinuousSettings, StaticSettings
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime.linear import LinearStepTime
 
@@ -83,7 +83,7 @@ def _policy(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> Po
     longest = PROMPT_TOKENS + max(out_lens) + 1
     kv: Any = PagedKVCache(batch_size * -(-longest // _BLOCK), _BLOCK)
     if policy == "pad_to_max":
-        return Static(StaticSettings(max_num_seqs=batch_size), kv, Door())
+        return Static(StaticSettings(max_num_seqs=batch_size), kv, RequestLimits())
     budget = max(batch_size * PROMPT_TOKENS, batch_size)
     settings = ContinuousSettings(max_num_seqs=batch_size, max_num_batched_tokens=budget, prefill="separate")
-    return Continuous(settings, kv, Door())
+    return Continuous(settings, kv, RequestLimits())

@@ -11,7 +11,7 @@ from simqueue.hardware import load_gpu, load_model
 from simqueue.kvcache import PagedKVCache
 from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime import LinearSettings, RooflineSettings, StepTime
 from simqueue.steptime.build import build
@@ -36,7 +36,7 @@ def simulated(closed: ClosedLoop, step_time: StepTime) -> tuple[float, float]:
     keys = {"max_num_seqs": closed.concurrency, "max_num_batched_tokens": closed.max_num_batched_tokens}
     if closed.separate:
         keys["prefill"] = "separate"  # type: ignore[assignment]
-    made = policy(policy.Settings.model_validate(keys), PagedKVCache(closed.blocks, 16), Door())  # type: ignore[call-arg]
+    made = policy(policy.Settings.model_validate(keys), PagedKVCache(closed.blocks, 16), RequestLimits())  # type: ignore[call-arg]
     columns = Simulation(requests, made, step_time, RunOptions()).run().requests
     sent = np.concatenate([np.zeros(closed.concurrency), np.sort(columns["finish_s"])[: -closed.concurrency]])
     outputs = columns["output_tokens"]

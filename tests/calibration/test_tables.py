@@ -14,7 +14,7 @@ from simqueue.hardware import load_gpu, load_model
 from simqueue.kvcache import PagedKVCache
 from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime import Batch, load_preset
 from simqueue.steptime.calibrated import CalibratedStepTime
@@ -142,7 +142,7 @@ def test_a_request_log_gives_its_step_cost_back() -> None:
     truth = base.model_copy(update={"step_ms": 3.0})
     requests = [Request(f"r{i}", 0.05 * i, 300 + 17 * i % 700, 40 + i % 50) for i in range(90)]
     policy = SCHEDULERS["chunked"]
-    made = policy(policy.Settings.model_validate({"max_num_seqs": 256}), PagedKVCache(20_000, 16), Door())  # type: ignore[call-arg] # the contract's constructor
+    made = policy(policy.Settings.model_validate({"max_num_seqs": 256}), PagedKVCache(20_000, 16), RequestLimits())  # type: ignore[call-arg] # the contract's constructor
     prices = CalibratedStepTime.of(TARGET.model, TARGET.gpu, 1, truth)
     columns = Simulation(requests, made, prices, RunOptions()).run().requests
     log = [

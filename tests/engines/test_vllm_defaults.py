@@ -156,7 +156,7 @@ def test_what_a_version_turns_on_by_itself(version: str) -> None:
     assert bool(values.get("async_scheduling")) is (version in since("0.14.1"))
     assert bool(values.get("scheduler_reserve_full_isl")) is (version in since("0.19.0"))
     assert engine.cache.memory_share == (0.92 if version in since("0.20.0") else 0.9)
-    assert engine.cache.unhashed_first is (version in since("0.24.0"))
+    assert engine.cache.free_queue.keywords == {"blank_first": version in since("0.24.0")}
     assert engine.cache.registration_lag == (1 if version in since("0.14.1") else 0)
     assert engine.cache.watermark == 0.0
     assert engine.cache.block_size == 16

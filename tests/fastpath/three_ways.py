@@ -11,8 +11,8 @@ import numpy as np
 from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache, PrefixKVCache
 from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS, Policy
-from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import VllmV0Settings, VllmV1Settings
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v0 import VllmV0
 from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.simulation import Recording, RunOptions, Simulation
@@ -39,7 +39,7 @@ class Pool:
         sizes = self.blocks, self.block_size, self.watermark_blocks
         if self.layout == "contiguous":
             return ContiguousKVCache(*sizes)
-        return PrefixKVCache(*sizes, lag=lag) if self.layout == "prefix" else PagedKVCache(*sizes)
+        return PrefixKVCache(*sizes, registration_lag=lag) if self.layout == "prefix" else PagedKVCache(*sizes)
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class Case:
     def policy(self) -> Policy:
         """Make the policy."""
         lag = int(self.keys.get("async_scheduling", False))
-        door = Door()
+        limits = RequestLimits()
         if self.scheduler == "vllm":
-            return VllmV1(VllmV1Settings.model_validate(self.keys), self.pool.build(lag=lag), door)
+            return VllmV1(VllmV1Settings.model_validate(self.keys), self.pool.build(lag=lag), limits)
         if self.scheduler == "vllm-v0":
-            return VllmV0(VllmV0Settings.model_validate(self.keys), self.pool.build(lag=0), door)
+            return VllmV0(VllmV0Settings.model_validate(self.keys), self.pool.build(lag=0), limits)
         made: Callable[..., Policy] = SCHEDULERS[self.scheduler]
         settings = SCHEDULERS[self.scheduler].Settings.model_validate(self.keys)
-        return made(settings, self.pool.build(lag=lag), door)
+        return made(settings, self.pool.build(lag=lag), limits)
 
     def play(self, way: Way, *, check: bool = False) -> Recording:
         """Play it one way."""

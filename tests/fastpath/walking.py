@@ -15,7 +15,7 @@ from simqueue.kvcache.extents import Birth, Extent
 from simqueue.kvcache.prefix import PrefixKVCache
 from simqueue.request import Job
 from simqueue.schedulers.base import Policy
-from simqueue.schedulers.decoding import DecodeClock
+from simqueue.schedulers.decoding import DecodeCounters
 from simqueue.schedulers.iteration import IterationPolicy
 
 
@@ -27,16 +27,15 @@ def walking(policy: Policy) -> Policy:
 
 
 def _walk(policy: IterationPolicy) -> None:
-    kv = policy.kv
-    policy.clock = clock = WalkedClock(kv.block_size, grows=kv.grows)
+    kv, seats = policy.kv, policy.seats
+    seats.decodes = counters = WalkedCounters(kv.block_size, grows=kv.grows)
     policy.walks = True
     if isinstance(kv, PrefixKVCache):
-        policy.kv = walked = WalkedPrefixKVCache(kv, clock)
-        walked.follow(lambda: policy.step_number)
+        policy.kv = seats.kv = WalkedPrefixKVCache(kv, counters)
 
 
-class WalkedClock(DecodeClock):
-    """The decode clock as a list of who decodes, with everybody's tokens."""
+class WalkedCounters(DecodeCounters):
+    """The decode counters as a list of the decoding requests, each with its tokens."""
 
     def __init__(self, block_size: int, *, grows: bool) -> None:
         super().__init__(block_size, grows=grows)
@@ -68,21 +67,17 @@ class WalkedClock(DecodeClock):
         """Refuse: walked steps never repeat."""
         raise RunError(f"walked steps are taken one by one, not {n} at once")
 
-    def carried(self, free_blocks: int, limit: int) -> int:
+    def steps_within(self, free_blocks: int, limit: int) -> int:
         """Return 0: no step is repeated."""
         return 0
 
-    def steps_to_first_end(self) -> int:
-        """Return in how many steps the first of them makes its last token."""
-        return min(job.last_known_tokens - tokens for job, tokens in self._tokens.items())
-
-    def join(self, job: Job) -> None:
+    def start(self, job: Job) -> None:
         """Let `job` decode from the next step on."""
         job.decoding = True
         self._tokens[job] = job.known_tokens
         self._walk()
 
-    def leave(self, job: Job) -> None:
+    def stop(self, job: Job) -> None:
         """Take `job` out and write its tokens down."""
         job.decoding = False
         job.known_tokens = self._tokens.pop(job)
@@ -96,8 +91,8 @@ class WalkedClock(DecodeClock):
             self._tokens[job] += n
         ended = [job for job, tokens in self._tokens.items() if tokens == job.last_known_tokens]
         for job in ended:
-            self.leave(job)
-        return sorted(ended, key=lambda job: job.place)
+            self.stop(job)
+        return sorted(ended, key=lambda job: job.rank)
 
     def check(self, decoding: Iterable[Job]) -> None:
         """Compare who decodes with `decoding`."""
@@ -106,7 +101,7 @@ class WalkedClock(DecodeClock):
 
     def _walk(self) -> None:
         self.seqs = len(self._tokens)
-        self.latest_place = max((job.place for job in self._tokens), default=-1)
+        self.latest_rank = max((job.rank for job in self._tokens), default=-1)
 
 
 class WalkedPrefixKVCache(PrefixKVCache):
@@ -116,31 +111,31 @@ class WalkedPrefixKVCache(PrefixKVCache):
     ----------
     like : PrefixKVCache
         Fresh; its pool and rules are taken over.
-    clock : WalkedClock
+    counters : WalkedCounters
         Says who decodes and with how many tokens.
     """
 
-    def __init__(self, like: PrefixKVCache, clock: WalkedClock) -> None:
+    def __init__(self, like: PrefixKVCache, counters: WalkedCounters) -> None:
         super().__init__(
             like.total,
             like.block_size,
             like.watermark_blocks,
-            unhashed_first=like.unhashed_first,
-            lag=like.lag,
+            free_queue=lambda _: like._free_queue,
+            registration_lag=like.registration_lag,
         )
-        self._clock = clock
+        self._counters = counters
         self._offset: dict[Job, int] = {}
 
     def lookup(self, job: Job) -> Hit:
         """Return what is cached, once all that the decodes of this step fill is registered."""
-        clock = self._clock
-        for other in clock.decoding:
-            self._register_made(other, clock.tokens(other) - 1 + self._steps() - clock.steps)
+        counters = self._counters
+        for other in counters.decoding:
+            self._register_made(other, counters.tokens(other) - 1 + self.step_number - counters.steps)
         return super().lookup(job)
 
     def begin_decoding(self, job: Job) -> None:
         """Note with how many tokens `job` begins, and when."""
-        self._offset[job] = job.known_tokens - self._clock.steps
+        self._offset[job] = job.known_tokens - self._counters.steps
 
     def end_decoding(self, job: Job, tokens: int) -> None:
         """Register what `job` has made, `tokens` of it being in the cache."""
@@ -151,9 +146,9 @@ class WalkedPrefixKVCache(PrefixKVCache):
     def _register_made(self, job: Job, tokens: int) -> None:
         """Register the full blocks of `job` up to the lag, `tokens` of its tokens being in the cache."""
         holding = self._holdings[job]
-        for block in range(holding.registered, (tokens - self.lag) // self.block_size):
-            filled_at = (block + 1) * self.block_size + self.lag + 1 - self._offset[job]
-            birth = Birth(2 * filled_at, 0, job.place)
+        for block in range(holding.registered, (tokens - self.registration_lag) // self.block_size):
+            filled_at = (block + 1) * self.block_size + self.registration_lag + 1 - self._offset[job]
+            birth = Birth(2 * filled_at, 0, job.rank)
             node = next(node for node, _, _ in holding.path.blocks(block, block + 1, self.block_size))
             extent = Extent(node, block, block + 1, birth, refs=1)
             node.extents.append(extent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from simqueue.errors import RunError
 from simqueue.kvcache.base import NO_HIT
+from simqueue.kvcache.freequeue import VllmFreeQueue
 from simqueue.kvcache.prefix import PrefixKVCache
 from simqueue.request import Job, Request
 
@@ -31,7 +33,7 @@ class NaiveCache:
 
     free: list[Block]
     size: int
-    unhashed_first: bool
+    blank_first: bool
     found: dict[tuple[Token, ...], list[Block]] = field(default_factory=dict)
 
     def lookup(self, tokens: list[Token]) -> list[Block]:
@@ -73,7 +75,7 @@ class NaiveCache:
         for block in reversed(blocks):
             block.users -= 1
             if not block.users:
-                if block.key is None and self.unhashed_first:
+                if block.key is None and self.blank_first:
                     self.free.insert(0, block)
                 else:
                     self.free.append(block)
@@ -114,15 +116,14 @@ moves = st.lists(
 @settings(max_examples=250, deadline=None)
 @given(moves, st.integers(1, 5), st.integers(4, 30), st.booleans())
 def test_prefix_cache_finds_keeps_and_forgets_what_single_blocks_do(
-    moves: list[tuple[int, str, int]], size: int, pool: int, unhashed_first: bool
+    moves: list[tuple[int, str, int]], size: int, pool: int, blank_first: bool
 ) -> None:
     """Hits, how many of them are idle, and free blocks are those of a pool of single blocks, after every move."""
-    cache = PrefixKVCache(pool, size, unhashed_first=unhashed_first)
-    naive = NaiveCache([Block() for _ in range(pool)], size, unhashed_first)
-    everybody, clock, place = players(), [0], [0]
-    cache.follow(lambda: clock[0])
+    cache = PrefixKVCache(pool, size, free_queue=partial(VllmFreeQueue, blank_first=blank_first))
+    naive = NaiveCache([Block() for _ in range(pool)], size, blank_first)
+    everybody, rank = players(), 0
     for number, move, amount in moves:
-        clock[0] += 1
+        cache.step_number += 1
         player = everybody[number]
         job = player.job
         job.known_tokens = job.request.prompt_tokens
@@ -135,8 +136,8 @@ def test_prefix_cache_finds_keeps_and_forgets_what_single_blocks_do(
             fits = -(-until // size) - len(hits) + hit.idle_blocks <= len(naive.free)
             assert cache.can_admit(job, hit, until, others_run=True) == fits
             if fits:
-                job.place = place[0]
-                place[0] += 1
+                job.rank = rank
+                rank += 1
                 cache.admit(job, hit, until)
                 player.blocks, player.computed = naive.admit(hits, player.tokens[:until]), until
         elif move == "on" and player.blocks is not None:
@@ -179,8 +180,8 @@ def test_statistics_count_a_request_once_and_its_comeback_apart() -> None:
 @pytest.mark.parametrize(("lag", "seen_blocks"), [(0, [2, 2, 3, 3, 3]), (1, [2, 2, 2, 3, 3])])
 def test_a_decoding_request_grows_what_others_find(lag: int, seen_blocks: list[int]) -> None:
     """A block of generated tokens is found in the step that feeds its last token, with a lag one step later."""
-    cache, clock = PrefixKVCache(20, 4, lag=lag), [1]
-    cache.follow(lambda: clock[0])
+    cache = PrefixKVCache(20, 4, registration_lag=lag)
+    cache.step_number = 1
     one = request(0, ((1, 0, 10),), 5)
     other = request(1, ((1, 0, 10), (5, 0, 20)), 6)
     cache.admit(one, NO_HIT, 10)
@@ -189,7 +190,7 @@ def test_a_decoding_request_grows_what_others_find(lag: int, seen_blocks: list[i
     one.decoding = True
     cache.begin_decoding(one)
     found = []
-    for clock[0] in range(1, 6):
+    for cache.step_number in range(1, 6):
         found.append(cache.lookup(other).blocks)
     assert found == seen_blocks
     assert cache.lookup(other).may_grow
@@ -197,12 +198,12 @@ def test_a_decoding_request_grows_what_others_find(lag: int, seen_blocks: list[i
 
 def test_equal_blocks_live_side_by_side_and_the_older_is_found() -> None:
     """Two copies of a block, computed in one step each, are both kept; when the older one goes the other is found."""
-    cache, clock = PrefixKVCache(8, 4), [1]
-    cache.follow(lambda: clock[0])
+    cache = PrefixKVCache(8, 4)
+    cache.step_number = 1
     one, two, three = (request(index, ((1, 0, 5),)) for index in range(3))
     cache.admit(one, NO_HIT, 5)
-    clock[0] = 2
-    two.place = 1
+    cache.step_number = 2
+    two.rank = 1
     cache.admit(two, NO_HIT, 5)
     assert cache.used == 4
     cache.release(one, 5)
@@ -213,13 +214,13 @@ def test_equal_blocks_live_side_by_side_and_the_older_is_found() -> None:
     assert (hit.blocks, hit.idle_blocks) == (1, 0)
 
 
-@pytest.mark.parametrize(("unhashed_first", "kept"), [(True, 2), (False, 1)])
-def test_what_is_reused_first_is_a_rule_of_the_version(unhashed_first: bool, kept: int) -> None:
+@pytest.mark.parametrize(("blank_first", "kept"), [(True, 2), (False, 1)])
+def test_what_is_reused_first_is_a_rule_of_the_version(blank_first: bool, kept: int) -> None:
     """A freed block without identity is reused before all others, or queues with its request's other blocks.
 
     The pool is used up, so a request of 2 full blocks and a third in part leaves just these three to be reused.
     """
-    cache = PrefixKVCache(3, 4, unhashed_first=unhashed_first)
+    cache = PrefixKVCache(3, 4, free_queue=partial(VllmFreeQueue, blank_first=blank_first))
     one = request(0, ((1, 0, 9),))
     cache.admit(one, NO_HIT, 9)
     cache.release(one, 9)
@@ -229,7 +230,7 @@ def test_what_is_reused_first_is_a_rule_of_the_version(unhashed_first: bool, kep
     cache.take(1)
     assert cache.lookup(later).blocks == 1
     # up to 0.20 an unhashed tail may even outlive cached blocks that were freed before it
-    cache = PrefixKVCache(3, 4, unhashed_first=unhashed_first)
+    cache = PrefixKVCache(3, 4, free_queue=partial(VllmFreeQueue, blank_first=blank_first))
     full, part = request(2, ((1, 0, 9),)), request(3, ((3, 0, 2),))
     cache.admit(full, NO_HIT, 8)
     cache.admit(part, NO_HIT, 2)
@@ -241,11 +242,11 @@ def test_what_is_reused_first_is_a_rule_of_the_version(unhashed_first: bool, kep
 
 def test_long_copies_are_found_whole() -> None:
     """Of two copies of several blocks the older is found to its end, and a third request may use it."""
-    cache, clock = PrefixKVCache(12, 4), [1]
-    cache.follow(lambda: clock[0])
+    cache = PrefixKVCache(12, 4)
+    cache.step_number = 1
     one, two, three = (request(index, ((1, 0, 13),)) for index in range(3))
-    for clock[0], job in enumerate((one, two), 1):
-        job.place = job.index
+    for cache.step_number, job in enumerate((one, two), 1):
+        job.rank = job.index
         cache.admit(job, NO_HIT, 13)
     hit = cache.lookup(three)
     assert (hit.blocks, hit.tokens, hit.idle_blocks) == (3, 12, 0)
@@ -264,21 +265,21 @@ def test_a_block_that_ends_with_an_answer_is_older_than_the_next_steps() -> None
     With a lag of one step, block 1 of the request that ends in step 4 is registered then; the copy is computed in
     step 5, by a request that was admitted first. The older one is found, and nobody uses it.
     """
-    cache, clock = PrefixKVCache(20, 4, lag=1), [1]
-    cache.follow(lambda: clock[0])
+    cache = PrefixKVCache(20, 4, registration_lag=1)
+    cache.step_number = 1
     early, ends = request(0, ((1, 0, 5), (5, 0, 3))), request(1, ((1, 0, 5),), 5)
-    early.place, ends.place = 0, 1
+    early.rank, ends.rank = 0, 1
     cache.admit(early, NO_HIT, 3)
     cache.admit(ends, NO_HIT, 5)
     ends.known_tokens = 6
-    ends.base = ends.known_tokens - clock[0]
+    ends.base = ends.known_tokens - cache.step_number
     cache.begin_decoding(ends)
-    for clock[0] in (2, 3, 4):
-        cache.take(cache.growth(ends.request, clock[0] + 3, clock[0] + 4))
+    for cache.step_number in (2, 3, 4):
+        cache.take(cache.growth(ends.request, cache.step_number + 3, cache.step_number + 4))
     cache.end_decoding(ends, 8)
     cache.complete(ends, 8)
     cache.release(ends, 8)
-    clock[0] = 5
+    cache.step_number = 5
     cache.extend(early, cache.growth(early.request, 3, 8), 8)
     hit = cache.lookup(request(2, ((1, 0, 5), (5, 0, 3), (9, 0, 4))))
     assert (hit.blocks, hit.idle_blocks) == (2, 2)
@@ -290,27 +291,27 @@ def test_age_of_a_generated_block_is_the_step_that_registers_it(lag: int, idle_b
 
     Registered in one step, the block of the request that was admitted first counts as older.
     """
-    cache, clock = PrefixKVCache(20, 4, lag=lag), [1]
-    cache.follow(lambda: clock[0])
+    cache = PrefixKVCache(20, 4, registration_lag=lag)
+    cache.step_number = 1
     decodes, copy = request(0, ((1, 0, 5),), 5), request(1, ((1, 0, 5), (5, 0, 4)))
-    decodes.place, copy.place = 0, 1
+    decodes.rank, copy.rank = 0, 1
     cache.admit(decodes, NO_HIT, 5)
     decodes.known_tokens = 6
-    decodes.base = decodes.known_tokens - clock[0]
+    decodes.base = decodes.known_tokens - cache.step_number
     cache.begin_decoding(decodes)
-    for clock[0] in (2, 3, 4):
-        cache.take(cache.growth(decodes.request, clock[0] + 3, clock[0] + 4))
+    for cache.step_number in (2, 3, 4):
+        cache.take(cache.growth(decodes.request, cache.step_number + 3, cache.step_number + 4))
     cache.admit(copy, NO_HIT, 9)
     cache.release(copy, 9)
-    clock[0] = 6
+    cache.step_number = 6
     hit = cache.lookup(request(2, ((1, 0, 5), (5, 0, 3), (9, 0, 4))))
     assert (hit.blocks, hit.idle_blocks) == (2, idle_blocks)
 
 
 def test_a_hit_may_grow_beside_blocks_that_do_not() -> None:
     """One request has given an answer in part, another is giving the same: who asks for more may find it later."""
-    cache, clock = PrefixKVCache(30, 4), [1]
-    cache.follow(lambda: clock[0])
+    cache = PrefixKVCache(30, 4)
+    cache.step_number = 1
     gone, decodes = request(0, ((1, 0, 8), (5, 0, 5))), request(1, ((1, 0, 8),), 5)
     cache.admit(gone, NO_HIT, 13)
     cache.release(gone, 13)
@@ -318,7 +319,7 @@ def test_a_hit_may_grow_beside_blocks_that_do_not() -> None:
     assert not cache.lookup(later).may_grow
     cache.admit(decodes, cache.lookup(decodes), 8)
     decodes.known_tokens = 9
-    decodes.base = decodes.known_tokens - clock[0]
+    decodes.base = decodes.known_tokens - cache.step_number
     cache.begin_decoding(decodes)
     hit = cache.lookup(later)
     assert (hit.blocks, hit.may_grow) == (3, True)
@@ -327,7 +328,7 @@ def test_a_hit_may_grow_beside_blocks_that_do_not() -> None:
 def shared_pool() -> tuple[PrefixKVCache, list[tuple[Job, int]], Any]:
     """Return a pool in which two requests share two blocks, one decodes, and a third has left two blocks behind."""
     cache = PrefixKVCache(20, 4)
-    cache.follow(lambda: 1)
+    cache.step_number = 1
     one, two, gone = request(0, ((1, 0, 9),), 5), request(1, ((1, 0, 9),), 6), request(2, ((7, 0, 9),))
     cache.admit(gone, NO_HIT, 9)
     cache.release(gone, 9)
@@ -357,7 +358,7 @@ def test_check_finds_waiting_blocks_that_are_in_use() -> None:
     """Blocks in the free queue have no users."""
     cache, holders, extents_of = shared_pool()
     extents_of(((7, 0, 9),))[0].refs = 1
-    with pytest.raises(RunError, match="wait for reuse"):
+    with pytest.raises(RunError, match="the free queue has blocks that a request uses"):
         cache.check(holders)
 
 

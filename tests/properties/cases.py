@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache
 from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime import StepTime
 from simqueue.steptime.constant import ConstantStepTime
@@ -51,7 +51,7 @@ class Case:
             kv = ContiguousKVCache(self.blocks, self.block_size, self.watermark_blocks, self.reserve_tokens)
         policy_class: Any = SCHEDULERS[self.scheduler]
         settings = policy_class.Settings.model_validate(self.keys)
-        policy = policy_class(settings, kv, Door(self.reserve_tokens, self.reject))
+        policy = policy_class(settings, kv, RequestLimits(self.reserve_tokens, self.reject))
         options = RunOptions(self.horizon_s, fast=fast, check=True, ticks_per_s=self.ticks_per_s)
         return Simulation(self.requests, policy, self.step_time, options)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 
-from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
+from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache, VllmFreeQueue
 from simqueue.request import Request
-from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import VllmV1Settings
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.options import Observer
@@ -59,14 +60,14 @@ class VllmCase:
             self.blocks,
             self.block_size,
             self.watermark_blocks,
-            unhashed_first=self.unhashed_first,
-            lag=self.depth - 1,
+            free_queue=partial(VllmFreeQueue, blank_first=self.unhashed_first),
+            registration_lag=self.depth - 1,
         )
 
     def play(self, *, fast: bool = True, observer: Observer | None = None) -> Recording:
         """Run it with every check on."""
-        door = Door(self.max_model_len, self.reject, cuts_output=True)
-        policy = VllmV1(VllmV1Settings.model_validate(self.flags), self.cache(), door, self.rules)
+        limits = RequestLimits(self.max_model_len, self.reject, cuts_output=True)
+        policy = VllmV1(VllmV1Settings.model_validate(self.flags), self.cache(), limits, self.rules)
         policy.observed = observer is not None
         options = RunOptions(self.horizon_s, fast=fast, check=True)
         return Simulation(list(self.requests), policy, self.step_time, options, observer=observer).run()

@@ -10,7 +10,7 @@ import numpy as np
 from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache
 from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS, Policy
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime import StepTime
 from simqueue.steptime.constant import ConstantStepTime
@@ -41,7 +41,7 @@ def make_policy(
     if contiguous:
         kv = ContiguousKVCache(blocks, block_size, reserve_tokens=reserve_tokens)
     policy_class: Any = SCHEDULERS[scheduler] if isinstance(scheduler, str) else scheduler
-    return policy_class(policy_class.Settings.model_validate(keys or {}), kv, Door(None, reject))
+    return policy_class(policy_class.Settings.model_validate(keys or {}), kv, RequestLimits(None, reject))
 
 
 def simulate(

@@ -1,4 +1,4 @@
-"""The decode clock against a walk over lists of tokens."""
+"""The decode counters against a walk over lists of tokens."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from simqueue.errors import RunError
 from simqueue.request import Job, Request
-from simqueue.schedulers.decoding import DecodeClock
+from simqueue.schedulers.decoding import DecodeCounters
 
 
 def joining(place: int, prompt_tokens: int, output_tokens: int, made: int = 1) -> Job:
     """Return a job whose prompt is computed and that has made `made` tokens."""
     job = Job(Request(str(place), 0.0, prompt_tokens, output_tokens), place)
-    job.place = place
+    job.rank = place
     job.known_tokens = prompt_tokens + made
     job.computed_tokens = job.known_tokens - 1
     return job
@@ -55,89 +55,89 @@ def test_counters_are_those_of_a_walk(
     todo: list[tuple[str, object]], block_size: int, free_blocks: int, n: int
 ) -> None:
     """Context, demand, steps carried and who ends are what laying out all tokens one by one gives."""
-    clock = DecodeClock(block_size, grows=True)
+    counters = DecodeCounters(block_size, grows=True)
     walked: dict[Job, Walked] = {}
     for place, (action, value) in enumerate(todo):
         if action == "join":
             job = joining(place, *value)  # type: ignore[misc] # the tuple that goes with "join"
-            clock.join(job)
+            counters.start(job)
             walked[job] = Walked(job.known_tokens, job.last_known_tokens)
         elif action == "leave" and walked:
             job = list(walked)[value % len(walked)]  # type: ignore[operator] # the number that goes with "leave"
-            clock.leave(job)
+            counters.stop(job)
             assert (job.known_tokens, job.computed_tokens) == (walked[job].tokens, walked[job].tokens - 1)
             del walked[job]
         elif action == "step" and walked:
-            steps = min(value, clock.steps_to_first_end())  # type: ignore[type-var] # the number of "step"
-            ended = clock.step(steps)
+            steps = min(value, (counters.next_end - counters.steps))  # type: ignore[type-var] # the number of "step"
+            ended = counters.step(steps)
             for one in walked.values():
                 one.tokens += steps
             assert ended == [job for job, one in walked.items() if one.tokens == one.last]
             walked = {job: one for job, one in walked.items() if one.tokens < one.last}
-        clock.check(walked)
-        assert clock.seqs == len(walked)
-        assert clock.context_tokens == sum(one.tokens for one in walked.values())
-        assert [clock.tokens(job) for job in walked] == [one.tokens for one in walked.values()]
-        assert [clock.needs_block(job) for job in walked] == [one.needs_block(block_size) for one in walked.values()]
+        counters.check(walked)
+        assert counters.seqs == len(walked)
+        assert counters.context_tokens == sum(one.tokens for one in walked.values())
+        assert [counters.tokens(job) for job in walked] == [one.tokens for one in walked.values()]
+        assert [counters.needs_block(job) for job in walked] == [one.needs_block(block_size) for one in walked.values()]
         demands = walked_demand(list(walked.values()), n, block_size)
-        assert clock.demand_of(n) == sum(demands)
+        assert counters.demand_of(n) == sum(demands)
         if walked:
-            assert clock.steps_to_first_end() == min(one.last - one.tokens for one in walked.values())
+            assert (counters.next_end - counters.steps) == min(one.last - one.tokens for one in walked.values())
             carried = max(k for k in range(n + 1) if sum(demands[:k]) <= free_blocks)
-            assert clock.carried(free_blocks, n) == carried
+            assert counters.steps_within(free_blocks, n) == carried
 
 
 def test_reserved_blocks_do_not_grow() -> None:
     """Where all blocks are reserved at admission, decoding takes none and any pool carries any number of steps."""
-    clock = DecodeClock(1, grows=False)
+    counters = DecodeCounters(1, grows=False)
     job = joining(0, 3, 50)
-    clock.join(job)
-    assert (clock.demand(), clock.demand_of(40), clock.needs_block(job)) == (0, 0, 0)
-    assert clock.carried(0, 40) == 40
+    counters.start(job)
+    assert (counters.demand(), counters.demand_of(40), counters.needs_block(job)) == (0, 0, 0)
+    assert counters.steps_within(0, 40) == 40
 
 
 def test_ends_come_in_order_of_admission() -> None:
     """Requests that make their last token in one step are returned by admission, however they joined."""
-    clock = DecodeClock(16, grows=True)
+    counters = DecodeCounters(16, grows=True)
     late, early = joining(7, 4, 3), joining(2, 9, 3)
-    clock.join(late)
-    clock.join(early)
-    assert clock.step(2) == [early, late]
+    counters.start(late)
+    counters.start(early)
+    assert counters.step(2) == [early, late]
 
 
 def test_preempted_request_leaves_no_stale_end() -> None:
     """The end noted before a preemption is forgotten: after it joins again only the new one counts."""
-    clock = DecodeClock(16, grows=True)
+    counters = DecodeCounters(16, grows=True)
     victim, other = joining(0, 5, 4), joining(1, 5, 20)
-    clock.join(victim)
-    clock.join(other)
-    assert clock.steps_to_first_end() == 3
-    clock.step(1)
-    clock.leave(victim)
-    assert clock.steps_to_first_end() == 18
-    clock.step(2)
+    counters.start(victim)
+    counters.start(other)
+    assert (counters.next_end - counters.steps) == 3
+    counters.step(1)
+    counters.stop(victim)
+    assert (counters.next_end - counters.steps) == 18
+    counters.step(2)
     victim.known_tokens += 1
-    victim.place = 2
-    clock.join(victim)
-    assert clock.steps_to_first_end() == 1
-    assert clock.step(1) == [victim]
-    assert clock.steps_to_first_end() == 15
+    victim.rank = 2
+    counters.start(victim)
+    assert (counters.next_end - counters.steps) == 1
+    assert counters.step(1) == [victim]
+    assert (counters.next_end - counters.steps) == 15
 
 
 def test_check_names_wrong_counters() -> None:
     """Counters that differ from a walk, or a forgotten end, are reported."""
-    clock = DecodeClock(4, grows=True)
+    counters = DecodeCounters(4, grows=True)
     job = joining(0, 5, 4)
-    clock.join(job)
+    counters.start(job)
     with pytest.raises(RunError, match="decode counters"):
-        clock.check([])
+        counters.check([])
     job.base += 4
     with pytest.raises(RunError, match="decode counters"):
-        clock.check([job])
+        counters.check([job])
     job.base -= 4
-    clock.check([job])
+    counters.check([job])
     longer = joining(1, 5, 9)
-    clock.join(longer)
+    counters.start(longer)
     longer.last_step = 1
     with pytest.raises(RunError, match="next end at step 3 differs"):
-        clock.check([job, longer])
+        counters.check([job, longer])

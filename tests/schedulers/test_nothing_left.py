@@ -13,8 +13,8 @@ from simqueue.kvcache import PrefixKVCache
 from simqueue.kvcache.identity import Node
 from simqueue.request import Job, Request
 from simqueue.schedulers import Policy
-from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import VllmV1Settings
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v0 import VllmV0
 from simqueue.schedulers.vllm_v1 import VllmV1
 
@@ -57,7 +57,7 @@ def vllm(*, prefix: bool, asynchronous: bool) -> Policy:
     flags = VllmV1Settings.model_validate({**SEATS, "async_scheduling": asynchronous})
     if not prefix:
         return make_policy(VllmV1, {**SEATS, "async_scheduling": asynchronous}, blocks=18, block_size=4)  # type: ignore[no-any-return]
-    return VllmV1(flags, PrefixKVCache(18, 4, lag=int(asynchronous)), Door())
+    return VllmV1(flags, PrefixKVCache(18, 4, registration_lag=int(asynchronous)), RequestLimits())
 
 
 def made(name: str) -> Policy:

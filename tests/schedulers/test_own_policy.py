@@ -1,4 +1,4 @@
-"""The guide to a policy of one's own: its script runs, its text shows that script, its advice holds."""
+"""The guide to a policy of one's own: its script runs, its text shows that script, its other pieces work."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from pydantic import Field
 
-from simqueue.schedulers import Chunked, Draft, Later, Plan
+import simqueue as sq
+from simqueue.schedulers import SCHEDULERS, Chunked, Step
 
-from .playing import make_policy, seen, simulate
+from .playing import make_policy, rows, seen, simulate
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scenarios" / "own_policy.py"
@@ -38,7 +39,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_script_shows_what_the_policy_is_for(printed: str) -> None:
-    """Smaller chunks beside decodes: shorter pauses between tokens, later first tokens, everybody served."""
+    """Smaller chunks beside decodes: shorter pauses between tokens, later first tokens, all requests served."""
     header, *lines = (line.split() for line in printed.splitlines())
     table = {line[0]: dict(zip(header[1:], map(float, line[1:]), strict=True)) for line in lines}
     assert list(table) == ["chunked", "gentle"]
@@ -55,6 +56,40 @@ def test_guide_shows_the_script_and_its_output(printed: str) -> None:
     assert blocks("text") == [printed]
 
 
+@pytest.fixture
+def short_first() -> type[Chunked]:
+    """The guide's second policy, made by the text of the guide."""
+    code = blocks("python")[1]
+    assert len(code.splitlines()) < 30
+    made: dict[str, Any] = {"__name__": "guide"}
+    exec(compile(code, "guide", "exec"), made)  # noqa: S102 - the project's own guide
+    assert SCHEDULERS.pop("short-first") is made["ShortFirst"]
+    return made["ShortFirst"]  # type: ignore[no-any-return]
+
+
+def test_own_order_chunk_and_victim(short_first: type[Chunked]) -> None:
+    """Worked out by hand: the short prompt goes first, in chunks of 256; without blocks the longest output goes."""
+    policy = make_policy(short_first, {"max_num_seqs": 1}, blocks=100)
+    recording = simulate(policy, [(0.0, 300, 1), (0.0, 600, 1), (0.5, 16, 1)])
+    # a: 256 and 44; then c, which is shorter than b; then b: 256, 256 and 88
+    assert seen(recording) == {"a": (2.0, 2.0), "b": (6.0, 6.0), "c": (3.0, 3.0)}
+    # blocks of one token, a pool of 10. a and b hold 4 + 2 at 0 s, 5 + 3 at 1 s, 6 + 4 at 2 s; at 3 s both need one
+    # more, so b goes with 3 tokens made. a ends at 5 s; then b computes its 5 tokens again and makes the other 5.
+    policy = make_policy(short_first, {}, blocks=10, block_size=1)
+    recording = simulate(policy, [(0.0, 4, 5), (0.0, 2, 8)])
+    assert seen(recording) == {"a": (1.0, 5.0), "b": (1.0, 10.0)}
+    columns = ("start_s", "decode_seqs", "prefill_tokens", "preempted", "blocks_used")
+    assert rows(recording, *columns) == [
+        (0.0, 0, 6, 0, 6),
+        (1.0, 2, 0, 0, 8),  # twice
+        (3.0, 1, 0, 1, 7),
+        (4.0, 1, 0, 0, 8),
+        (5.0, 0, 5, 0, 5),
+        (6.0, 1, 0, 0, 6),
+    ]
+    assert not recording.warnings
+
+
 class LimitedSettings(Chunked.Settings):
     """Keys of chunked and a share of the pool."""
 
@@ -62,32 +97,26 @@ class LimitedSettings(Chunked.Settings):
 
 
 class Limited(Chunked):
-    """The guide's rule: newcomers only while less than a share of the pool is in use."""
+    """The guide's rule: requests are admitted only while less than a share of the pool is in use."""
 
     Settings = LimitedSettings
 
-    def __init__(self, settings: LimitedSettings, *parts: Any) -> None:
-        super().__init__(settings, *parts)
-        self.share = settings.share
-
-    def admit(self, draft: Draft) -> None:
-        """Seat newcomers only below the share."""
-        if not self.running or self.kv.used < self.share * self.kv.total:
-            super().admit(draft)
+    def may_admit(self, job: Any, step: Step) -> bool:
+        """Admit only below the share."""
+        return not self.running or self.kv.used < self.settings.share * self.kv.total  # type: ignore[attr-defined]
 
 
-class Anew(Limited):
-    """The same, decided anew in every step, as the guide advises for rules that move."""
+class Declared(Limited):
+    """The same, declared."""
 
-    def plan(self, now_s: float) -> Plan | Later | None:  # type: ignore[override] # wider than needed
-        """Decide one step."""
-        plan = super().plan(now_s)
-        if plan is not None:
-            plan.repeat = 1
-        return plan
+    steady_rules = ("may_admit",)
+
+    def may_admit(self, job: Any, step: Step) -> bool:
+        """Admit only below the share."""
+        return super().may_admit(job, step)
 
 
-@pytest.mark.parametrize("policy_class", [Limited, Anew])
+@pytest.mark.parametrize("policy_class", [Limited, Declared])
 @pytest.mark.parametrize("fast", [True, False])
 def test_admission_rule_of_ones_own_holds(policy_class: type[Chunked], fast: bool) -> None:
     """With half of 8 blocks as the limit the third request waits until a departure brings the use below it."""
@@ -100,7 +129,59 @@ def test_admission_rule_of_ones_own_holds(policy_class: type[Chunked], fast: boo
 
 
 def test_the_guide_says_what_the_tests_use() -> None:
-    """The two short pieces of the guide are the methods tried out above."""
-    rule, anew = (re.sub(r"\s+", " ", block) for block in blocks("python")[1:])
-    assert "if not self.running or self.kv.used < 0.8 * self.kv.total: super().admit(draft)" in rule
-    assert "plan = super().plan(now_s) if plan is not None: plan.repeat = 1 return plan" in anew
+    """The short pieces of the guide are the rule tried out above and the step of `continuous`."""
+    rule, step = (re.sub(r"\s+", " ", block) for block in blocks("python")[2:])
+    assert "return not self.running or self.kv.used < 0.8 * self.kv.total" in rule
+    assert "step.admit_waiting() if not step.admitted: step.decode_all()" in step
+
+
+class Pairs(Chunked):
+    """Admits two waiting requests together."""
+
+    summary = "pairs"
+
+    def compose(self, step: Step) -> None:
+        """Wait for a pair unless nothing runs."""
+        step.decode_all()
+        step.continue_prefills()
+        if len(self.waiting) >= 2 or not self.running:
+            step.admit_waiting()
+
+
+SCENARIO = {
+    "step_time": {"kind": "linear", "overhead_s": 0.008, "per_prefill_token_s": 4e-5, "per_decode_s": 5e-5},
+    "kv_cache": {"blocks": 8000},
+    "workload": {
+        "num_requests": 60,
+        "arrivals": {"process": "poisson", "rate_rps": 8},
+        "prompt_tokens": {"distribution": "constant", "value": 400},
+        "output_tokens": {"distribution": "constant", "value": 30},
+    },
+    "policies": {"pairs": {"scheduler": "pairs"}, "chunked": {"scheduler": "chunked"}},
+}
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register `Pairs` for one test."""
+    monkeypatch.setitem(SCHEDULERS, "pairs", Pairs)
+
+
+@pytest.mark.usefixtures("registered")
+def test_an_undeclared_rule_gives_the_same_numbers_folded_and_says_so_once() -> None:
+    """Folded and stepped runs agree; the folded one says which rule kept its steps apart, and how to declare it."""
+    folded, stepped = (sq.run({**SCENARIO, "fast": fast}) for fast in (True, False))
+    assert folded.requests.equals(stepped.requests)
+    assert folded.steps.equals(stepped.steps)
+    said = [warning for warning in folded.warnings if "not declared as steady" in warning]
+    assert len(said) == 1
+    assert "Pairs.compose" in said[0]
+    assert "steady_rules = ('compose',)" in said[0]
+    assert not any("steady" in warning for warning in stepped.warnings)
+
+
+@pytest.mark.usefixtures("registered")
+def test_no_capacity_is_claimed_for_a_policy_that_does_not_describe_itself() -> None:
+    """The base's law is not inherited: no load for the policy of one's own, one for the policy it changes."""
+    table = sq.run(SCENARIO).summary.set_index("policy")
+    assert table["load"].isna().to_dict() == {"pairs": True, "chunked": False}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from simqueue.errors import InputError, RunError
 from simqueue.schedulers import SCHEDULERS, Chunked, IterationPolicy, Plan, Policy, scheduler
 from simqueue.steptime import Batch, StepTime
 
-from .playing import make_policy, simulate
+from .playing import make_policy, seen, simulate
 
 
 class NoChunk(IterationPolicy):
@@ -21,10 +22,22 @@ class NoCommit(Policy):
     """Leaves out everything."""
 
 
-class FixedBudget(Chunked):
+class Fixed(Chunked):
     """Has as an attribute of the class what is the object's."""
 
-    step_tokens = 40
+    prefilling = ()
+
+
+class Misspelt(Chunked):
+    """Declares a rule as steady that it does not define."""
+
+    steady_rules = ("chunks",)
+
+
+class OneText(Chunked):
+    """Forgets the comma of a tuple."""
+
+    steady_rules = "chunk"  # type: ignore[assignment] # the mistake
 
 
 class Property(Chunked):
@@ -39,9 +52,11 @@ class Property(Chunked):
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
-        (NoChunk, "policy NoChunk: must define chunk"),
+        (NoChunk, "policy NoChunk: must define budget, chunk"),
         (NoCommit, "policy NoCommit: must define waiting_count, free_seats, .*, commit, state, members, check"),
-        (FixedBudget, "policy FixedBudget: set step_tokens in __init__, not in the class"),
+        (Fixed, "policy Fixed: set prefilling in __init__, not in the class"),
+        (Misspelt, "policy Misspelt: steady_rules names 'chunks', which the class does not define"),
+        (OneText, "policy OneText: steady_rules = 'chunk': must be a tuple of names of methods"),
         (Property, "policy Property: set depth in __init__, not in the class"),
     ],
 )
@@ -57,7 +72,7 @@ class Greedy(Chunked):
 
     more = 1
 
-    def chunk(self, job: Any, draft: Any) -> int:
+    def chunk(self, job: Any, step: Any) -> int:
         """Be wrong by `more`."""
         return job.rest_tokens + self.more
 
@@ -74,6 +89,72 @@ def test_a_chunk_must_be_part_of_the_prompt(policy: type[Chunked], given: int) -
     said = rf"{policy.__name__}.chunk gives {given} tokens to 'a': must be 0 to 8, its rest"
     with pytest.raises(RunError, match=said):
         simulate(make_policy(policy), [(0.0, 8, 2)])
+
+
+class Numpy(Chunked):
+    """Answers with numpy's numbers."""
+
+    def budget(self) -> Any:
+        """Return the budget as numpy has it."""
+        return np.int32(super().budget())
+
+    def chunk(self, job: Any, step: Any) -> Any:
+        """Return the chunk as numpy has it."""
+        return np.int64(super().chunk(job, step))
+
+    def may_admit(self, job: Any, step: Any) -> Any:
+        """Return a truth value as numpy has it."""
+        return np.bool_(True)
+
+
+def test_answers_can_be_numbers_of_numpy() -> None:
+    """The same run as with Python's."""
+    asked = [(0.0, 8, 3), (0.5, 9, 2)]
+    assert seen(simulate(make_policy(Numpy), asked)) == seen(simulate(make_policy("chunked"), asked))
+
+
+class Halves(Chunked):
+    """Gives a part of a token."""
+
+    def chunk(self, job: Any, step: Any) -> Any:
+        """Return half of the prompt, as a float."""
+        return job.rest_tokens / 2
+
+
+class Boundless(Chunked):
+    """Has no budget."""
+
+    def budget(self) -> Any:
+        """Forget to answer."""
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (Halves, "Halves.chunk gives 4.0: must be a whole number of tokens"),
+        (Boundless, "Boundless.budget gives None: must be a whole number of tokens"),
+    ],
+)
+def test_answers_must_be_whole_numbers(policy: type[Chunked], said: str) -> None:
+    """Anything else ends the run with the name of class and rule, compiled or not."""
+    with pytest.raises(RunError, match=said):
+        simulate(make_policy(policy), [(0.0, 8, 2)])
+
+
+class NoVictim(Chunked):
+    """Names a request that does not run."""
+
+    def victim(self, step: Any) -> Any:
+        """Return the head of the queue, or nothing."""
+        return self.waiting.head if self.waiting else None
+
+
+@pytest.mark.parametrize(("more", "shown"), [([(2.0, 1, 1)], "'c'"), ([], "None")])
+def test_a_victim_must_run(more: list[tuple[float, int, int]], shown: str) -> None:
+    """A victim that holds no seat ends the run with the name of class and rule."""
+    policy = make_policy(NoVictim, {"max_num_seqs": 2}, blocks=8, block_size=1)
+    with pytest.raises(RunError, match=rf"NoVictim.victim gives {shown}: must be one of self.running"):
+        simulate(policy, [(0.0, 3, 5), (0.0, 2, 6), *more])
 
 
 class Never(Chunked):

@@ -8,8 +8,8 @@ import pytest
 
 from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
 from simqueue.request import Request
-from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import VllmV1Settings
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
 from simqueue.simulation import Recording
 
@@ -33,9 +33,9 @@ def play(
         lag = int(flags.get("async_scheduling", False))
         kv: KVCache = PagedKVCache(blocks, 16, watermark_blocks)
         if caching:
-            kv = PrefixKVCache(blocks, 16, watermark_blocks, lag=lag)
-        door = Door(max_model_len, cuts_output=True)
-        policy = VllmV1(VllmV1Settings.model_validate(flags), kv, door, rules)
+            kv = PrefixKVCache(blocks, 16, watermark_blocks, registration_lag=lag)
+        limits = RequestLimits(max_model_len, cuts_output=True)
+        policy = VllmV1(VllmV1Settings.model_validate(flags), kv, limits, rules)
         recordings.append(simulate(policy, asked, fast=fast))
     folded, stepped = recordings
     for name, column in folded.steps.items():

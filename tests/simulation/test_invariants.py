@@ -13,8 +13,8 @@ from simqueue.errors import RunError
 from simqueue.kvcache import PagedKVCache
 from simqueue.request import Job, Request
 from simqueue.schedulers import Policy
-from simqueue.schedulers.door import Door
 from simqueue.schedulers.keys import VllmV1Settings
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.invariants import verify
@@ -169,7 +169,7 @@ def lose_a_block(policy: Any) -> None:
 
 def count_one_more(policy: Any) -> None:
     """Let the decode counters see one request too many."""
-    policy.clock.seqs += 1
+    policy.decodes.seqs += 1
 
 
 def forget_a_prefill(policy: Any) -> None:
@@ -179,7 +179,7 @@ def forget_a_prefill(policy: Any) -> None:
 
 def seat_too_many(policy: Any) -> None:
     """Take a seat away under those who sit."""
-    policy.max_num_seqs = 1
+    policy.seats.total = 1
 
 
 def end_too_soon(policy: Any) -> None:
@@ -192,7 +192,7 @@ def end_too_soon(policy: Any) -> None:
     [
         (lose_a_block, "KV cache: .* differ from the pool's 40"),
         (count_one_more, "decode counters"),
-        (forget_a_prefill, r"3 requests run; \(2, 0, 0\) decode, prefill and have ended"),
+        (forget_a_prefill, r"3 requests run; \(2, 0, 0\) are decoding, prefilling and leaving"),
         (seat_too_many, "3 requests run on 1 seats"),
         (end_too_soon, "next end at step"),
     ],
@@ -244,7 +244,7 @@ def test_idle_policy_that_holds_a_block_is_found(scheduler: str) -> None:
 def test_a_step_may_begin_with_the_horizon() -> None:
     """A client that gives up at the horizon, as its next step begins, leaves blocks in a pool that is not idle."""
     flags = {"max_num_seqs": 8, "max_num_batched_tokens": 8, "async_scheduling": True}
-    policy = VllmV1(VllmV1Settings.model_validate(flags), PagedKVCache(10, 16), Door())
+    policy = VllmV1(VllmV1Settings.model_validate(flags), PagedKVCache(10, 16), RequestLimits())
     impatient = Request("a", 0.0, 1, 5, gives_up_s=2.0)
     recording = Simulation([impatient], policy, ONE_SECOND, RunOptions(horizon_s=2.0, check=True)).run()
     assert recording.requests["status"].tolist() == ["timed_out"]

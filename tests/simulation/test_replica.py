@@ -27,7 +27,9 @@ SCHEDULED = ("first_scheduled_s", "first_token_s", "finish_s")
 
 
 class Watched(Chunked):
-    """Notes when it is asked for a plan and how many wait then."""
+    """Notes when it is asked for a plan and how many requests wait then."""
+
+    steady_rules = ("plan",)
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)

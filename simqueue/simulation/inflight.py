@@ -1,4 +1,4 @@
-"""Steps under way: equal ones in a row, as one event that can be moved forward."""
+"""Steps in flight: equal steps in a row, as one event that can be moved to an earlier time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simqueue.schedulers.base import Plan
 
 
 class RowPart(NamedTuple):
-    """Steps of a flight that are alike in the steps table."""
+    """Steps in a row that are alike in the steps table."""
 
     past: int
     start_s: float
@@ -21,30 +21,36 @@ class RowPart(NamedTuple):
     blocks_used: int
 
 
-class Flight:
+class InFlight:
     """A plan that runs `n` times in a row.
 
-    Step i (from 0) of a flight is planned anew, if it must be, when step ``i - depth`` ends: with depth 1 when the
-    step before it ends, with depth 2 when that one starts.
+    With depth 1 step i (from 0) is planned when step i - 1 ends. With depth 2 it is planned when step i - 2 ends, which
+    is when step i - 1 starts::
+
+        depth 1    | step 0 | step 1 | step 2 |        depth 2    | step 0 | step 1 | step 2 |
+        planned    0        1        2                 planned    0, 1     2        3
 
     Attributes
     ----------
     plan : Plan
     planned_at_s, start_s, ends_s : float, float, list of float
-        When the first step was planned and starts, and when each step ends.
+        When the first step was planned and when it starts, and when each step ends.
     n : int
-        Steps that run; fewer than planned once something is told that changes the plan.
+        Steps that run; fewer than planned if an event invalidates the plan.
     more : int
-        Repeats of the plan beyond these, whose ends are still to be computed: nobody knows yet whether they run.
+        Repeats of the plan after these, whose ends are not computed yet: an event may still invalidate the plan.
+    taken : bool
+        Whether the policy has taken blocks and moved its counters for all of the `n` steps. The first step is taken
+        when it is planned, the others when their number is known.
     event : Event or None
         When the step after the last one is planned; None if that is now.
     waiting : list of (step, requests)
-        From which step on a longer queue is seen.
+        From which step on the queue has which length.
     rows : list of RowPart
-        Filled in where the queue changed under way; else all steps are alike.
+        Filled in if the queue changed on the way; else all steps are alike.
     """
 
-    __slots__ = ("depth", "ends_s", "event", "more", "n", "plan", "planned_at_s", "rows", "start_s", "waiting")
+    __slots__ = ("depth", "ends_s", "event", "more", "n", "plan", "planned_at_s", "rows", "start_s", "taken", "waiting")
 
     def __init__(
         self, plan: Plan, planned_at_s: float, start_s: float, ends_s: list[float], more: int, depth: int
@@ -56,6 +62,7 @@ class Flight:
         self.ends_s = ends_s
         self.n = len(ends_s)
         self.more = more
+        self.taken = False
         self.event: Event | None = None
         self.waiting: list[tuple[int, int]] = []
         self.rows: list[RowPart] = []
@@ -65,12 +72,20 @@ class Flight:
         """When the last step ends."""
         return self.ends_s[self.n - 1]
 
+    @property
+    def last_start_s(self) -> float:
+        """When the last step starts."""
+        return self.ends_s[self.n - 2] if self.n > 1 else self.start_s
+
     def planned_s(self, step: int) -> float:
         """Return when step `step` (>= 1) is planned."""
         return self.ends_s[step - self.depth] if step >= self.depth else self.start_s
 
     def first_to_see(self, now_s: float) -> int:
-        """Return the first step (>= 1) that is planned at `now_s` or later."""
+        """Return the first step (>= 1) that is planned at `now_s` or later, and so sees what happens at `now_s`.
+
+        A change at exactly the end of an inner step is seen by the step that is planned at that instant.
+        """
         if self.depth > 1 and now_s <= self.start_s:
             return 1
         return bisect_left(self.ends_s, now_s, 0, self.n) + self.depth

@@ -8,7 +8,7 @@ from simqueue.errors import InputError
 from simqueue.kvcache import ContiguousKVCache, PagedKVCache
 from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS, Static, scheduler
-from simqueue.schedulers.door import Door
+from simqueue.schedulers.limits import RequestLimits
 
 from .playing import play, seen
 
@@ -16,34 +16,39 @@ from .playing import play, seen
 def test_reason_names_what_is_needed_and_what_is_there() -> None:
     """A request larger than the pool is refused with its lengths, its blocks and the pool's blocks."""
     big = Request("big", 0.0, 1002, 50)  # at most 1051 tokens in the cache: 65.7 blocks of 16
-    reason = Door().refusal(big, PagedKVCache(49, 16))
+    reason = RequestLimits().rejection(big, PagedKVCache(49, 16))
     assert reason == "prompt 1002 + output 50 needs 66 blocks, the pool has 49"
-    assert Door().refusal(big, PagedKVCache(66, 16)) is None
+    assert RequestLimits().rejection(big, PagedKVCache(66, 16)) is None
 
 
 def test_last_output_token_needs_no_block() -> None:
     """A request of P and O tokens fits a pool of P + O - 1, and not one of P + O - 2."""
     request = Request("r", 0.0, 10, 5)
-    assert Door().refusal(request, PagedKVCache(14, 1)) is None
-    assert Door().refusal(request, PagedKVCache(13, 1)) == "prompt 10 + output 5 needs 14 blocks, the pool has 13"
+    assert RequestLimits().rejection(request, PagedKVCache(14, 1)) is None
+    assert (
+        RequestLimits().rejection(request, PagedKVCache(13, 1))
+        == "prompt 10 + output 5 needs 14 blocks, the pool has 13"
+    )
 
 
 def test_reservation_counts_in_full() -> None:
     """With model_max reservation it is the reservation that must fit, however short the request."""
     kv = ContiguousKVCache(7, 16, reserve_tokens=128)
-    assert Door().refusal(Request("r", 0.0, 1, 1), kv) == "prompt 1 + output 1 needs 8 blocks, the pool has 7"
+    assert (
+        RequestLimits().rejection(Request("r", 0.0, 1, 1), kv) == "prompt 1 + output 1 needs 8 blocks, the pool has 7"
+    )
 
 
 def test_longer_than_the_model_is_refused() -> None:
     """prompt + output may reach max_model_len and not exceed it, even where oversized requests may wait."""
     kv = PagedKVCache(1000, 16)
-    door = Door(max_model_len=64, refuse_oversized=False)
-    assert door.refusal(Request("r", 0.0, 60, 4), kv) is None
-    assert door.refusal(Request("r", 0.0, 60, 5), kv) == "prompt 60 + output 5 is longer than max_model_len 64"
+    limits = RequestLimits(max_model_len=64, reject_oversized=False)
+    assert limits.rejection(Request("r", 0.0, 60, 4), kv) is None
+    assert limits.rejection(Request("r", 0.0, 60, 5), kv) == "prompt 60 + output 5 is longer than max_model_len 64"
 
 
 def test_oversized_waits_where_nobody_refuses() -> None:
-    """With ``unservable: wait`` the door lets it in, and the run ends with it unfinished and named."""
+    """With ``unservable: wait`` the limits lets it in, and the run ends with it unfinished and named."""
     recording = play("chunked", {}, [(0.0, 9, 1), (0.0, 1, 1)], blocks=8, block_size=1, reject=False)
     assert seen(recording, "status") == {"a": "unfinished", "b": "unfinished"}  # b stands behind it
     assert recording.warnings == ("2 requests could never run to the end, left unfinished: a, b",)

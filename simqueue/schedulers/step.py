@@ -1,0 +1,321 @@
+"""A step under construction: the verbs with which a policy puts it together.
+
+The builder does the books (seats, blocks, budget, counters). The policy is asked for its rules on the way: `chunk`,
+`may_admit`, `victim`. A closed step is the plan, so nothing is copied from one to the other.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING
+
+from simqueue.errors import RunError
+from simqueue.kvcache.base import NO_HIT
+from simqueue.request import Job
+from simqueue.schedulers.base import Plan
+from simqueue.steptime.base import Batch
+
+if TYPE_CHECKING:
+    from simqueue.schedulers.iteration import IterationPolicy
+
+new_tuple = tuple.__new__
+
+
+class Step(Plan):
+    """What has been decided of a step so far.
+
+    Parameters
+    ----------
+    policy : IterationPolicy
+    now_s : float
+        When the step is planned.
+    budget : int
+
+    Attributes
+    ----------
+    now_s : float
+    budget : int
+        Tokens that are still left of the step's budget.
+    served : list of Job
+        Requests that got prompt tokens in this step by `continue_prefills`; they cannot be preempted in it.
+    pieces : list of (past, new)
+        Prompt pieces, as in `Batch.prefill`.
+    head_hit : Hit
+        What the cache had of the request that `admit_head` tried last.
+    """
+
+    __slots__ = (
+        "_decodes_run",
+        "_fed",
+        "_granted",
+        "_head_may_grow",
+        "_kv",
+        "_policy",
+        "_seats",
+        "_tail_context",
+        "_tail_decodes",
+        "budget",
+        "head_hit",
+        "now_s",
+        "pieces",
+        "served",
+    )
+
+    def __init__(self, policy: IterationPolicy, now_s: float, budget: int) -> None:  # the sums are set by `close`
+        self.now_s = now_s
+        self.budget = budget
+        self.served: list[Job] = []
+        self.pieces: list[tuple[int, int]] = []
+        self.head_hit = NO_HIT
+        self.repeat = 1
+        self.admitted = []
+        self.preempted = []
+        self.first = []
+        self.left_out = []
+        self.members = ()
+        self._policy = policy
+        self._seats = policy.seats
+        self._kv = kv = policy.kv
+        self._decodes_run = False
+        self._granted: dict[Job, None] | None = None
+        self._tail_decodes = 0
+        """Recomputed contexts of which only the newest token is left to compute. They count as decodes."""
+        self._tail_context = 0
+        self._head_may_grow = False
+        """Whether a request that was not admitted can find more of its tokens cached at the next step."""
+        self._fed: list[tuple[Job, int]] | None = [] if policy.observed else None
+        # Until the decodes take part in this step, what they have made ends with the step before.
+        decodes = policy.seats.decodes
+        kv.step_number = decodes.steps if decodes.seqs else decodes.steps + 1
+
+    # -- verbs of a policy ---------------------------------------------------------------------------------------
+
+    def decode_all(self) -> None:
+        """Give every decoding request one token; if blocks are short, preempt.
+
+        Which request preempts depends on the order only if blocks are short. So the batch is walked, in order of
+        admission, only then; else the sum is taken at once.
+        """
+        decodes = self._seats.decodes
+        if not decodes.seqs:
+            return
+        need = self.begin_decodes()
+        if need > self._kv.free or self._policy.walks:
+            self._walk_decodes()
+            return
+        if need:
+            self._kv.take(need)
+        self.budget -= decodes.seqs
+
+    def continue_prefills(self) -> None:
+        """Go on with unfinished prompts, in order of admission; if blocks are short, preempt."""
+        prefilling, kv = self._seats.prefilling, self._kv
+        for job in list(prefilling):
+            if job not in prefilling:
+                continue  # preempted for a request before it
+            new = self._chunk(job)
+            if not new:
+                break
+            before = job.computed_tokens
+            need = kv.growth(job.request, before, before + new)
+            if need <= kv.free or self._make_room(job, need):
+                self.served.append(job)
+                kv.extend(job, need, before + new)
+                self.prefill(job, new)
+
+    def admit_waiting(self) -> None:
+        """Admit requests from the head of the queue until one does not fit."""
+        line, seats = self._policy.waiting.line, self._seats
+        while line and len(seats.running) < seats.total and self.budget > 0:
+            if not self.admit_head():
+                break
+
+    def admit_head(self) -> bool:
+        """Admit the head of the queue if policy and pool allow it. Precondition: a request waits, a seat is free."""
+        policy, kv = self._policy, self._kv
+        job = policy.waiting.head
+        self.head_hit = hit = kv.lookup(job) if kv.shares else NO_HIT
+        cached = job.computed_tokens = hit.tokens
+        new = self._chunk(job)
+        fits = new > 0 and kv.can_admit(job, hit, cached + new, others_run=bool(self._seats.running))
+        if not (fits and policy.may_admit(job, self)):
+            job.computed_tokens = 0
+            self._head_may_grow |= hit.may_grow
+            return False
+        self.seat(policy.waiting.pop(), cached)
+        kv.admit(job, hit, cached + new)
+        self.prefill(job, new)
+        return True
+
+    def seat(self, job: Job, cached_tokens: int) -> None:
+        """Give a seat to `job`, which has left the queue with `cached_tokens` of its context computed."""
+        self._seats.give(job)
+        self.admitted.append((job, cached_tokens))
+
+    def preempt(self, victim: Job, *, granted: int = 0) -> None:
+        """Take seat and blocks of `victim` and put it back into the queue. Its tokens are kept and computed again.
+
+        Parameters
+        ----------
+        victim : Job
+            A request that holds a seat.
+        granted : int
+            Tokens that it was already given in this step; they go back to the budget.
+        """
+        computed = self._seats.vacate(victim, granted)
+        self.budget += granted
+        self._kv.release(victim, computed + granted)
+        victim.recomputed_tokens += computed
+        victim.computed_tokens = 0
+        victim.preemptions += 1
+        self._policy.waiting.put_back(victim)
+        self.preempted.append(victim)
+
+    # -- verbs of policies that serve their running requests themselves ------------------------------------------
+
+    def begin_decodes(self) -> int:
+        """Let the decoding requests take part in this step; return how many blocks they all need together."""
+        decodes = self._seats.decodes
+        self._kv.step_number = decodes.steps + 1
+        self._decodes_run = True
+        return decodes.demand()
+
+    def prefill(self, job: Job, new: int) -> None:
+        """Compute the next `new` context tokens of `job`, whose blocks have been taken."""
+        self.budget -= new
+        past = job.computed_tokens
+        job.computed_tokens = known = past + new
+        if new == 1 and job.known_tokens > job.request.prompt_tokens:
+            self._tail_decodes += 1
+            self._tail_context += known
+        else:
+            self.pieces.append((past, new))
+        if self._fed is not None:
+            self._fed.append((job, new))
+        if known == job.known_tokens:
+            del self._seats.prefilling[job]
+            self.first.append(job)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def close(self) -> Plan | None:
+        """Return the finished plan, its first step taken; None if nothing runs and no request was preempted.
+
+        A plan can repeat if it only decodes and the next plan would be the same: no prompt is unfinished, no request
+        was preempted, left out or ends, and the queue cannot move. The queue cannot move if it is empty, or seats or
+        budget are used up, or its head lacks blocks, since blocks only become fewer during repeats. There are two
+        exceptions. A head whose cached prefix is still being made by a decoding request can find more of it at the
+        next step. And with two steps in flight a request that leaves with the step before frees seat and blocks while
+        this plan repeats.
+        """
+        seats, kv, decodes = self._seats, self._kv, self._seats.decodes
+        for job in self.left_out:
+            seats.stop_decoding(job)
+        seqs = decodes.seqs
+        self.ticking = ticking = seqs if self._decodes_run else 0
+        decoded, context = ticking + self._tail_decodes, self._tail_context
+        if not seqs:
+            decodes.step()  # a step without decodes has a number too: blocks that it caches are older than later ones
+        if not (decoded or self.pieces or self.preempted):
+            return None
+        if ticking:
+            context += decodes.context_tokens
+        # as Batch(...) would, in half the time
+        values = decoded, decoded, context, tuple(self.pieces), ticking + len(self.first)
+        self.batch = self.work = new_tuple(Batch, values)
+        self.running, self.waiting = len(seats.running), len(self._policy.waiting.line)
+        self.blocks_used = kv.total - kv.free
+        if self._fed is not None:
+            self.members = self._in_order(self._fed)
+        request_leaves = bool(seats.leaving)
+        self.ended = self.finishing = ended = seats.step() if ticking else []
+        if self.first or self.left_out:
+            self._start_decoding(ended)
+        elif ticking and decoded == ticking and not (ended or self.pieces or self._can_change(request_leaves)):
+            self.repeat = 1 + decodes.steps_within(kv.free, decodes.next_end - decodes.steps)
+        return self
+
+    def _can_change(self, request_leaves: bool) -> bool:
+        """Whether a step that only decodes can be followed by a different one, though no request arrives or ends."""
+        return bool(self.preempted or self._seats.prefilling or self._head_may_grow or request_leaves)
+
+    def _start_decoding(self, ended: list[Job]) -> None:
+        seats = self._seats
+        for job in self.left_out:
+            seats.start_decoding(job)
+        for job in self.first:
+            job.known_tokens += 1
+            if job.known_tokens == job.last_known_tokens:
+                ended.append(job)
+                seats.leaving[job] = None
+            else:
+                seats.start_decoding(job)
+        if self.first and len(ended) > 1:
+            ended.sort(key=lambda job: job.rank)
+
+    def _in_order(self, fed: list[tuple[Job, int]]) -> list[tuple[Job, int]]:
+        decoding = [(job, 1) for job in self._seats.running if job.decoding] if self._decodes_run else []
+        return sorted(decoding + fed, key=lambda member: member[0].rank)
+
+    # -- blocks that are short -----------------------------------------------------------------------------------
+
+    def _walk_decodes(self) -> None:
+        """Give decodes their blocks one by one, in order of admission; preempt for the request that lacks one."""
+        granted: dict[Job, None] = {}
+        self._granted = granted
+        for job in [job for job in self._seats.running if job.decoding]:
+            if not job.decoding:
+                continue  # preempted for a request before it
+            need = self._seats.decodes.needs_block(job)
+            if need <= self._kv.free or self._make_room(job, need):
+                self._kv.take(need)
+                granted[job] = None
+                self.budget -= 1
+        self._granted = None
+
+    def _make_room(self, job: Job, need: int) -> bool:
+        """Preempt until `need` blocks are free; return False if `job` itself was preempted."""
+        while need > self._kv.free:
+            victim = self._victim()
+            granted = self._decodes_run and victim.decoding and (self._granted is None or victim in self._granted)
+            self.preempt(victim, granted=int(granted))
+            if victim is job:
+                return False
+        return True
+
+    # -- answers of the policy, checked --------------------------------------------------------------------------
+
+    def _chunk(self, job: Job) -> int:
+        """Return the policy's `chunk`, which must be part of what is left to compute."""
+        rest = job.known_tokens - job.computed_tokens
+        new = whole_number(self._policy, "chunk", self._policy.chunk(job, self))
+        if not 0 <= new <= rest:
+            given = f"{type(self._policy).__name__}.chunk gives {new} tokens to '{job.request.request_id}'"
+            raise RunError(f"{given}: must be 0 to {rest}, its rest")
+        return new
+
+    def _victim(self) -> Job:
+        """Return the policy's `victim`, which must hold a seat and have no prompt tokens of this step."""
+        victim = self._policy.victim(self)
+        if not isinstance(victim, Job) or victim not in self._seats.running or victim in self.served:
+            name = type(self._policy).__name__
+            shown = f"'{victim.request.request_id}'" if isinstance(victim, Job) else repr(victim)
+            raise RunError(f"{name}.victim gives {shown}: must be one of self.running that is not in step.served")
+        return victim
+
+
+def whole_number(policy: object, rule: str, answer: object) -> int:
+    """Return the answer of a policy's rule as a Python integer; numpy's integers count as such.
+
+    Raises
+    ------
+    RunError
+        If it is something else, naming the policy's class and the rule.
+    """
+    if type(answer) is int:
+        return answer
+    try:
+        return index(answer)  # type: ignore[arg-type]  # what is no integer is what the except is for
+    except TypeError:
+        name = f"{type(policy).__name__}.{rule}"
+        raise RunError(f"{name} gives {answer!r}: must be a whole number of tokens") from None
