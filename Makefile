@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 # tests and runs use the installed package, never the source tree
 export PYTHONSAFEPATH := 1
 
-.PHONY: run test mutation bench fidelity module08 install lint types architecture wheel pytest clean
+.PHONY: run dev test mutation bench fidelity module08 install lint types architecture wheel pytest clean
 
 run: $(VENV)/.installed
 	$(BIN)/simqueue run scenarios/azure-2023-conversation.yaml
+
+# the package with all tools for tests and checks
+dev: $(VENV)/.wheel
 
 test: lint types architecture pytest
 

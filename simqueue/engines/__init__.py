@@ -13,8 +13,13 @@ ENGINES: dict[str, Engine] = {engine.name: engine for engine in (Vllm(),)}
 
 
 def engine_rows() -> list[dict[str, Any]]:
-    """Return one row per version of each engine, for ``simqueue list engines``."""
-    return [row for engine in ENGINES.values() for row in engine.rows()]
+    """Return one row per version of each engine, for ``simqueue list engines``.
+
+    All rows have the same keys. Columns that an engine does not have are None.
+    """
+    rows = [row for engine in ENGINES.values() for row in engine.rows()]
+    columns = dict.fromkeys(column for row in rows for column in row)
+    return [columns | row for row in rows]
 
 
 __all__ = ["ENGINES", "GIVEN", "CacheRules", "Deployment", "Engine", "ResolvedEngine", "engine_rows"]
