@@ -1,6 +1,6 @@
-"""A course module on continuous batching and chunked prefill: its two tasks with their own interfaces, and its report.
+"""The two tasks of a course module on continuous batching and chunked prefill, with the module's own interfaces.
 
-`Req` and `simulate` are the scheduler task, `bench` is the task in torch (the extra ``simqueue[torch]``).
+`Req` and `simulate` are the scheduler task. `bench` is the task in torch; it needs the extra ``simqueue[torch]``.
 """
 
 from simqueue.module08.bench import BENCH_POLICIES, BenchPolicy, bench

@@ -1,8 +1,8 @@
-"""Slot filling in torch: waves padded to their longest answer, against slots that are refilled at once.
+"""Slot filling in torch: waves padded to their longest answer, compared with slots that are refilled at once.
 
-Both policies run the same requests through the same network. One model call is one prefill of prompts that enter
-together, or one decode of every row in the batch; rows of finished requests in a wave are computed and count for
-nothing.
+Both policies run the same requests through the same network. One model call is one prefill of the prompts that enter
+together, or one decode of all rows of the batch. In a wave the rows of finished requests are still computed; their
+tokens do not count.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Call:
     prefill_tokens : int
         Prompt tokens computed; 0 in a decode call.
     rows : int
-        Requests in the call, finished ones of a wave included.
+        Requests in the call, including finished requests of a wave.
     useful : int
-        Of these, requests that get a token they asked for; 0 in a prefill.
+        Requests that are not finished and get a token; 0 in a prefill call.
     seconds : float
-        How long it took; 0 where nothing was run.
+        Duration; 0 if the network was not run.
     """
 
     prefill_tokens: int
@@ -50,7 +50,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class SlotUse:
-    """One request in one slot, counted in calls: first call of its own, and first calls after its last and its stay."""
+    """One request in one slot. Times are numbers of calls.
+
+    Attributes
+    ----------
+    slot, request : int
+    start : int
+        First call with the request.
+    done : int
+        First call after its last token.
+    end : int
+        First call without the request in the slot.
+    """
 
     slot: int
     request: int
@@ -61,7 +72,7 @@ class SlotUse:
 
 @dataclass(slots=True)
 class BenchRun:
-    """What a run of the bench leaves behind."""
+    """One run of the bench: its calls, the use of its slots, and its wall time in `seconds`."""
 
     policy: BenchPolicy
     batch_size: int
@@ -71,32 +82,33 @@ class BenchRun:
 
     @property
     def generated(self) -> int:
-        """Tokens that somebody asked for."""
+        """Tokens generated for requests that were not finished."""
         return sum(call.useful for call in self.calls)
 
     @property
     def utilisation(self) -> float:
-        """Useful rows over all slots of all decode calls."""
+        """Useful rows divided by all slots of all decode calls."""
         decodes = sum(1 for call in self.calls if not call.prefill_tokens)
         return self.generated / (decodes * self.batch_size) if decodes else math.nan
 
 
 def bench(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> tuple[int, float, int]:
-    """Generate answers of the given lengths with `TinyLM`, on a CUDA device if there is one.
+    """Generate answers of the given lengths with `TinyLM`; run on a CUDA device if there is one.
 
     Parameters
     ----------
     policy : {"pad_to_max", "continuous"}
-        Waves of `batch_size`, each until its longest answer is complete; or slots refilled before each decode call.
+        Waves of `batch_size` requests that run until the longest answer is complete, or slots that are refilled
+        before each decode call.
     out_lens : sequence of int
-        Tokens to make for each request, each at least 1.
+        Tokens to generate for each request, each at least 1.
     batch_size : int
         Slots.
 
     Returns
     -------
     generated : int
-        Tokens made for somebody: the sum of `out_lens`.
+        Generated tokens that count: the sum of `out_lens`.
     seconds : float
         Wall time.
     calls : int
@@ -105,7 +117,7 @@ def bench(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> tupl
     Raises
     ------
     InputError
-        If torch is not installed, there is no such policy, or a number is out of range.
+        If torch is not installed, the policy is unknown, or a number is out of range.
     """
     run = run_bench(policy, out_lens, batch_size)
     return run.generated, run.seconds, len(run.calls)
@@ -118,12 +130,12 @@ def module_lengths(seed: int = 7, n: int = REQUESTS) -> list[int]:
 
 
 def run_bench(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> BenchRun:
-    """Run `bench` and return every call and slot."""
+    """Run `bench` and return all calls and slots."""
     _check(policy, out_lens, batch_size)
     with _one_thread(load_torch()) as torch:
         device = "cuda" if torch.cuda.is_available() else "cpu"
         step = _timed_step(torch, TinyLM(torch, device), device)
-        step(batch_size, PROMPT_TOKENS)  # the first calls set up kernels
+        step(batch_size, PROMPT_TOKENS)  # the first calls load kernels
         step(batch_size, 1)
         start_s = time.perf_counter()
         run = _played(policy, out_lens, batch_size, step)
@@ -132,13 +144,13 @@ def run_bench(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> 
 
 
 def planned(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> BenchRun:
-    """Return the calls and slots of a run without running the network; it needs no torch, and takes no time."""
+    """Return the calls and slots of a run without running the network; this needs no torch."""
     _check(policy, out_lens, batch_size)
     return _played(policy, out_lens, batch_size, lambda *_: 0.0)
 
 
 Step = Callable[[int, int], float]
-"""Runs the network on (rows, tokens a row) and returns the seconds it took."""
+"""Runs the network on (rows, tokens per row) and returns the seconds it took."""
 
 
 def _played(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int, step: Step) -> BenchRun:
@@ -159,7 +171,7 @@ def _pad_to_max(run: BenchRun, out_lens: Sequence[int], step: Step) -> None:
 
 def _continuous(run: BenchRun, out_lens: Sequence[int], step: Step) -> None:
     waiting = deque(enumerate(out_lens))
-    slots: list[tuple[int, int, int] | None] = [None] * run.batch_size  # request, tokens to make, first call
+    slots: list[tuple[int, int, int] | None] = [None] * run.batch_size  # request, tokens to generate, first call
     while waiting or any(slots):
         entering = [i for i, held in enumerate(slots) if held is None][: len(waiting)]
         for slot in entering:
@@ -192,7 +204,7 @@ def _decode(rows: int, useful: int, step: Step) -> Call:
 
 @contextmanager
 def _one_thread(torch: Any) -> Iterator[Any]:
-    """Keep torch to one thread: so small a network gains nothing by more, and waits for them on a busy machine."""
+    """Limit torch to one thread: more would not speed up so small a network, and would slow it on a busy machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

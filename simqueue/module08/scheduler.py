@@ -1,7 +1,7 @@
 """The scheduler task of a course module on continuous batching and chunked prefill, with its own interface.
 
-`Req` and `simulate` have the module's signatures and its unit, milliseconds. They run on the same engine, KV pool and
-recorder as every scenario, with the module's linear step cost; nothing is simulated twice.
+`Req` and `simulate` have the module's signatures; times are in milliseconds. They run on the same simulation, KV pool
+and recorder as every scenario, with the module's linear step cost.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BLOCK_SIZE = 16
 STEP_COST = LinearStepTime(
     overhead_s=0.2e-3, per_prefill_token_s=0.02e-3, decode_base_s=0.4e-3, per_decode_s=0.03e-3, per_context_token_s=0.0
 )
-"""0.2 ms a step, 0.02 ms a prompt token, 0.4 ms if anything decodes, 0.03 ms a decoding request."""
+"""0.2 ms per step, 0.02 ms per prompt token, 0.4 ms if any request decodes, 0.03 ms per decoding request."""
 
 
 @dataclass
@@ -42,11 +42,11 @@ class Req:
     rid : int
     arrival : float
     prompt_len, out_len : int
-        Tokens to read and to make, each at least 1.
+        Prompt and output tokens, each at least 1.
     prefill_done, generated : int
-        Prompt tokens computed and tokens made; filled in by `simulate`.
+        Prompt tokens computed and output tokens generated; set by `simulate`.
     first_tok, finish : float or None
-        When the first token was there and when the request left; filled in by `simulate`.
+        Times of the first token and of the end of the request; set by `simulate`.
     """
 
     rid: int
@@ -67,32 +67,32 @@ def simulate(
     max_num_batched_tokens: int = 8192,
     chunk: int = 512,
 ) -> tuple[list[Req], float]:
-    """Play requests through one policy.
+    """Simulate requests under one policy.
 
     Parameters
     ----------
     policy : {"static", "continuous", "chunked"}
     requests : sequence of Req
-        In any order; those that arrive together keep theirs.
+        In any order; requests that arrive at the same time keep their order.
     max_num_seqs : int
-        Requests that run at one time; in a wave, for static.
+        Most requests that run at the same time; for static, most requests in a wave.
     max_num_batched_tokens : int
-        Token budget of a step; static has none. It may be smaller than `max_num_seqs`: then no more requests run than
-        it has tokens.
+        Token budget of a step; static has none. If it is smaller than `max_num_seqs`, it also limits the requests that
+        run.
     chunk : int
-        Most prompt tokens one request gets in a step; chunked only.
+        Most prompt tokens per request and step; chunked only.
 
     Returns
     -------
     requests : list of Req
-        The same objects in the order given, with `prefill_done`, `generated`, `first_tok` and `finish` filled in.
+        The same objects in the given order, with `prefill_done`, `generated`, `first_tok` and `finish` set.
     end : float
-        When the last one left, in milliseconds; 0.0 without requests.
+        End of the last request, in milliseconds; 0.0 without requests.
 
     Raises
     ------
     InputError
-        If there is no such policy, a setting is below 1, or a request has an impossible arrival or length.
+        If the policy is unknown, a setting is below 1, or an arrival or a length of a request is out of range.
     """
     _check_settings(max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens, chunk=chunk)
     _check_requests(requests)
@@ -130,7 +130,7 @@ def _is_count(value: object) -> bool:
 
 
 def _ample_blocks(requests: Sequence[Req]) -> int:
-    """Blocks that hold everybody at once, even padded to the longest prompt and output."""
+    """Return enough blocks for all requests at once, padded to the longest prompt and output."""
     if not requests:
         return 1
     longest = max(req.prompt_len for req in requests) + max(req.out_len for req in requests)
@@ -139,7 +139,7 @@ def _ample_blocks(requests: Sequence[Req]) -> int:
 
 def _policy(name: PolicyName, blocks: int, max_num_seqs: int, max_num_batched_tokens: int, chunk: int) -> Policy:
     kv, limits = PagedKVCache(blocks, BLOCK_SIZE), RequestLimits()
-    # Who runs or is being read in takes a token of the budget each, in order, so seats beyond the budget get nothing.
+    # Each running request takes at least one token of the budget, so more seats than tokens would stay unused.
     seats, budget = int(min(max_num_seqs, max_num_batched_tokens)), int(max_num_batched_tokens)
     if name == "static":
         return Static(StaticSettings(max_num_seqs=int(max_num_seqs), emit="wave_end"), kv, limits)

@@ -1,4 +1,4 @@
-"""A small network to fill slots with: no attention and no KV, so that a call costs by its rows alone."""
+"""The small network of the bench. It has no attention and no KV, so the time of a call depends on its rows alone."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SEED: Final = 0
 
 
 def load_torch() -> Any:
-    """Import torch when it is needed.
+    """Import torch on demand.
 
     Raises
     ------
     InputError
-        If it is not installed; the line says how to install it.
+        If it is not installed; the error says how to install it.
     """
     try:
         return importlib.import_module("torch")
@@ -36,12 +36,12 @@ class TinyLM:
     ----------
     torch : module
     device : str
-        Where it runs, such as ``cpu`` or ``cuda``.
+        Device to run on, such as ``cpu`` or ``cuda``.
     """
 
     def __init__(self, torch: Any, device: str) -> None:
         nn = torch.nn
-        with torch.random.fork_rng():  # the caller's own stream of random numbers stays where it is
+        with torch.random.fork_rng():  # do not change the caller's random state
             torch.manual_seed(SEED)
             self.embedding = nn.Embedding(VOCABULARY, WIDTH).to(device)
             self.blocks: Sequence[tuple[Any, Any]] = [

@@ -1,35 +1,30 @@
-"""From the bench to the simulator: a linear step cost from measured calls, and both policies simulated with it."""
+"""From the bench to the simulator: a linear step cost fitted to measured calls, and both policies simulated with it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+import simqueue
 from simqueue.calibration.linear import StepMean, fit_linear
-from simqueue.kvcache import PagedKVCache
 from simqueue.module08.bench import PROMPT_TOKENS, BenchPolicy, BenchRun
-from simqueue.request import Request
-from simqueue.schedulers import Continuous, Policy, Static
-from simqueue.schedulers.keys import ContinuousSettings, StaticSettings
-from simqueue.schedulers.limits import RequestLimits
-from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime.linear import LinearStepTime
 
-_BLOCK = 16
+BLOCK_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class CallTime:
-    """Calls of one shape, and what they took.
+    """The mean time of calls of one shape.
 
     Attributes
     ----------
     prefill_tokens : int
         0 in decode calls.
     rows : int
-        Requests in the call.
+        Requests in each call.
     calls : int
+        Number of calls.
     mean_s : float
     """
 
@@ -40,7 +35,7 @@ class CallTime:
 
 
 def call_times(runs: Iterable[BenchRun]) -> list[CallTime]:
-    """Return the mean time of every shape of call, ordered by shape."""
+    """Return the mean time of the calls of each shape, ordered by shape."""
     grouped: dict[tuple[int, int], list[float]] = {}
     for run in runs:
         for call in run.calls:
@@ -49,12 +44,12 @@ def call_times(runs: Iterable[BenchRun]) -> list[CallTime]:
 
 
 def fitted(times: Sequence[CallTime]) -> LinearStepTime:
-    """Return the linear cost that is closest to measured calls; see `simqueue.calibration.linear.fit_linear`."""
+    """Return the linear cost closest to measured calls; see `simqueue.calibration.linear.fit_linear`."""
     return fit_linear([StepMean(0 if t.prefill_tokens else t.rows, t.prefill_tokens, t.mean_s, t.calls) for t in times])
 
 
 def cost_text(cost: LinearStepTime) -> str:
-    """Return a linear cost in words."""
+    """Return the text of a linear cost."""
     return (
         f"{1e3 * cost.overhead_s:.3g} ms + {1e3 * cost.per_prefill_token_s:.3g} ms per prompt token; "
         f"with decodes + {1e3 * cost.decode_base_s:.3g} ms + {1e3 * cost.per_decode_s:.3g} ms per row"
@@ -63,27 +58,44 @@ def cost_text(cost: LinearStepTime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What the simulator says of a run of the bench: tokens a second and model calls."""
+    """Tokens/s and model calls of a simulated run of the bench."""
 
     tokens_per_s: float
     calls: int
 
 
 def simulated(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int, cost: LinearStepTime) -> Simulated:
-    """Play the bench's requests through the simulator: static waves, or continuous with prefills of their own.
+    """Simulate the bench's requests: static waves, or continuous batching with separate prefills.
 
-    The bench's prefill makes no token, the simulator's makes the first; so each request asks for one token more.
+    A prefill of the bench generates no token, a prefill of the simulator generates the first one. So each simulated
+    request has one output token more.
     """
-    asked = [Request(str(i), 0.0, PROMPT_TOKENS, length + 1) for i, length in enumerate(out_lens)]
-    recording = Simulation(asked, _policy(policy, out_lens, batch_size), cost, RunOptions()).run()
+    slots = {"max_num_seqs": batch_size}
+    policies = {
+        "pad_to_max": {"scheduler": "static", **slots},
+        "continuous": {
+            "scheduler": "continuous",
+            "prefill": "separate",
+            **slots,
+            "max_num_batched_tokens": batch_size * PROMPT_TOKENS,
+        },
+    }
+    requests = [{"arrival_s": 0, "prompt_tokens": PROMPT_TOKENS, "output_tokens": length + 1} for length in out_lens]
+    longest_tokens = PROMPT_TOKENS + max(out_lens) + 1
+    result = simqueue.run(
+        {
+            "name": "bench",
+            "step_time": {
+                "kind": "linear",
+                "overhead_s": cost.overhead_s,
+                "per_prefill_token_s": cost.per_prefill_token_s,
+                "decode_base_s": cost.decode_base_s,
+                "per_decode_s": cost.per_decode_s,
+            },
+            "kv_cache": {"block_size": BLOCK_TOKENS, "blocks": batch_size * -(-longest_tokens // BLOCK_TOKENS)},
+            "workload": {"requests": requests},
+            "policies": {policy: policies[policy]},
+        }
+    )
+    recording = result.runs[0].recording
     return Simulated(sum(out_lens) / recording.end_s, int(recording.steps["repeat"].sum()))
-
-
-def _policy(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> Policy:
-    longest = PROMPT_TOKENS + max(out_lens) + 1
-    kv: Any = PagedKVCache(batch_size * -(-longest // _BLOCK), _BLOCK)
-    if policy == "pad_to_max":
-        return Static(StaticSettings(max_num_seqs=batch_size), kv, RequestLimits())
-    budget = max(batch_size * PROMPT_TOKENS, batch_size)
-    settings = ContinuousSettings(max_num_seqs=batch_size, max_num_batched_tokens=budget, prefill="separate")
-    return Continuous(settings, kv, RequestLimits())

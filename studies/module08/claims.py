@@ -1,12 +1,12 @@
-"""The module's claims about its simulator, each tried at every load of both step costs."""
+"""The module's claims about its simulator, each tested at every load of both step costs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal
+from typing import Final, Literal
 
 from simqueue.results.result import Result
 from studies.module08.sweep import CHUNKS, COSTS, Cost, loads, ratio, spread, value
@@ -21,18 +21,18 @@ _LONGEST_TAIL = 2.5
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One claim at one load.
+    """The test of one claim at one load.
 
     Attributes
     ----------
     cost : str
     rate_rps : float
     load : float or None
-        Of the continuous policy.
+        Offered load of the continuous policy.
     seen : tuple of str
-        What came out, by the columns of the claim.
+        The results, one per column of the claim.
     holds : {"yes", "no", "unclear"}
-        Unclear where an interval holds both sides of what is claimed.
+        Unclear if an interval contains a limit of the claim.
     """
 
     cost: str
@@ -44,18 +44,19 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One claim on trial.
+    """One claim and its tests.
 
     Attributes
     ----------
     number : int
     text : str
-        What the module says.
+        The claim.
     own : str
-        What its own program gives.
+        Results of the module's own program.
     columns : tuple of str
+        Headings of the results.
     against : str
-        Where the module's own program speaks against the claim; empty where the verdict needs no such word.
+        Runs of the module's own program that contradict the claim; may be empty.
     trials : list of Trial
     """
 
@@ -68,12 +69,12 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """Where it holds, in words."""
+        """Text that says where the claim holds."""
         held = [trial for trial in self.trials if trial.holds == "yes"]
         if not held:
-            return f"is not shown to hold at any load tried{self._unclear()}"
+            return f"not shown to hold at any load tested{self._unclear()}"
         if len(held) == len(self.trials):
-            return "holds at every load tried" + self._against()
+            return "holds at every load tested" + self._against()
         return "holds " + "; ".join(self._where(cost.name) for cost in COSTS) + self._unclear() + self._against()
 
     def _against(self) -> str:
@@ -86,20 +87,40 @@ class Claim:
     def _where(self, cost: str) -> str:
         own = [trial for trial in self.trials if trial.cost == cost]
         rates = ", ".join(f"{trial.rate_rps:g}" for trial in own if trial.holds == "yes")
-        return f"under {cost} at {rates} requests/s" if rates else f"nowhere under {cost}"
+        return f"with {cost} at {rates} requests/s" if rates else f"at no load with {cost}"
 
 
 Rule = Callable[[Result], tuple[tuple[str, ...], Holds]]
-Own = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""Tests a claim with one result; returns what came out, and whether the claim holds."""
+Runs = Mapping[str, Mapping[str, float]]
+"""Results of the module's own program with one clock: policy -> metric -> value."""
 
 
-def claims(swept: Swept, own: Own) -> list[Claim]:
-    """Return claims 1 to 5 and 7 with a trial at each load; 6 is about the bench, 8 about single numbers."""
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """A ratio of two results of the module's own program, with its label; a result is a policy and a metric."""
+
+    label: str
+    numerator: tuple[str, str]
+    denominator: tuple[str, str]
+
+    def of(self, runs: Runs) -> float:
+        """Return its value in the results of one clock."""
+        (policy, metric), (base, base_metric) = self.numerator, self.denominator
+        return runs[policy][metric] / runs[base][base_metric]
+
+
+_TPOT_TAIL: Final = Quotient("TPOT p95 / p50", ("continuous", "tpot_p95"), ("continuous", "tpot_p50"))
+
+
+def claims(swept: Swept, own: Mapping[str, Runs]) -> list[Claim]:
+    """Return claims 1 to 5 and 7, each tested at every load; 6 is about the bench, 8 about single numbers."""
     found = []
-    for number, text, columns, rule, told in _CLAIMS:
-        claim = Claim(number, text, _own(own, told), columns, _against(own) if number == 5 else "")
+    for statement in _STATEMENTS:
+        against = _against(own) if statement.number == 5 else ""
+        claim = Claim(statement.number, statement.text, _own(own, statement.own), statement.columns, against)
         for cost, rate, result in _results(swept):
-            seen, holds = rule(result)
+            seen, holds = statement.rule(result)
             load = loads(result, ["continuous"])["continuous"]
             claim.trials.append(Trial(cost.name, rate, load, seen, holds))
         found.append(claim)
@@ -112,17 +133,16 @@ def _results(swept: Swept) -> Iterator[tuple[Cost, float, Result]]:
             yield cost, rate, swept[cost.name][rate]
 
 
-def _own(own: Own, told: Callable[[Mapping[str, Mapping[str, float]]], str]) -> str:
-    return "; ".join(f"{clock}: {told(metrics)}" for clock, metrics in own.items())
+def _own(own: Mapping[str, Runs], quotients: Sequence[Quotient]) -> str:
+    return "; ".join(
+        f"{clock}: {', '.join(f'{one.label} = {one.of(runs):.3g}' for one in quotients)}" for clock, runs in own.items()
+    )
 
 
-def _against(own: Own) -> str:
-    """Name the runs of the module's own program whose TPOT tail is longer than claim 5 allows."""
-    over = [
-        f"{clock}: {found:.3g}"
-        for clock, runs in own.items()
-        if (found := runs["continuous"]["tpot_p95"] / runs["continuous"]["tpot_p50"]) > _LONGEST_TAIL
-    ]
+def _against(own: Mapping[str, Runs]) -> str:
+    """Return the runs of the module's own program that contradict claim 5, with their ratios."""
+    found = {clock: _TPOT_TAIL.of(runs) for clock, runs in own.items()}
+    over = [f"{clock}: {tail:.3g}" for clock, tail in found.items() if tail > _LONGEST_TAIL]
     return f"the module's own run ({'; '.join(over)})" if over else ""
 
 
@@ -134,7 +154,7 @@ def _shown(found: Ratio) -> str:
 
 
 def _within(found: Ratio, low: float, high: float) -> Holds:
-    """Say whether a mean lies between two limits, as far as its interval tells."""
+    """Return whether a mean with its interval lies between two limits."""
     if found is None:
         return "unclear"
     mean, width = found[0], found[1] or 0.0
@@ -163,12 +183,12 @@ def _small_chunks(result: Result) -> tuple[tuple[str, ...], Holds]:
 def _tail_only(result: Result) -> tuple[tuple[str, ...], Holds]:
     tails = {n: ratio(result, "p95_ttft_ms", f"chunked-{n}", "continuous") for n in CHUNKS}
     best = min(CHUNKS, key=lambda n: found[0] if (found := tails[n]) else math.inf)
-    seen, holds = tail_not_middle(result, best)
+    seen, holds = tail_not_median(result, best)
     return (str(best), *seen), holds
 
 
-def tail_not_middle(result: Result, chunk: int) -> tuple[tuple[str, ...], Holds]:
-    """Judge claim 3 of one chunk: TTFT p95 below that of continuous, and p50 within 10 % of it."""
+def tail_not_median(result: Result, chunk: int) -> tuple[tuple[str, ...], Holds]:
+    """Test claim 3 with one chunk: TTFT p95 is below that of continuous, and p50 within 10 % of it."""
     tail, middle = (ratio(result, f"{q}_ttft_ms", f"chunked-{chunk}", "continuous") for q in ("p95", "median"))
     return (_shown(tail), _shown(middle)), _all(_within(tail, 0, 1), _within(middle, 0.9, 1.1))
 
@@ -181,7 +201,7 @@ def _larger_chunks(result: Result) -> tuple[tuple[str, ...], Holds]:
 
 
 def larger_pays(result: Result, small: int, large: int) -> tuple[tuple[str, ...], Holds]:
-    """Judge claim 4 of two chunks: the larger has no fewer tokens/s, and no better TTFT p95."""
+    """Test claim 4 with two chunks: the larger has at least as many tokens/s, and at least the same TTFT p95."""
     tokens, tail = (
         ratio(result, metric, f"chunked-{large}", f"chunked-{small}") for metric in ("output_throughput", "p95_ttft_ms")
     )
@@ -189,69 +209,93 @@ def larger_pays(result: Result, small: int, large: int) -> tuple[tuple[str, ...]
 
 
 def tpot_tail(result: Result) -> tuple[tuple[str, ...], Holds]:
-    """Judge claim 5: TPOT p95 of continuous at most 2.5 times its median."""
+    """Test claim 5: TPOT p95 of continuous is at most 2.5 times its median."""
     found = spread(result, "p95_tpot_ms", "median_tpot_ms", "continuous")
     return (_shown(found),), _within(found, 0, _LONGEST_TAIL)
 
 
 def static_is_worse(result: Result) -> tuple[tuple[str, ...], Holds]:
-    """Judge claim 7: TTFT p50 and p95 of static are no better than those of continuous."""
+    """Test claim 7: TTFT p50 and p95 of static are at least those of continuous."""
     middle, tail = (ratio(result, f"{q}_ttft_ms", "static", "continuous") for q in ("median", "p95"))
     return (_shown(middle), _shown(tail)), _all(_within(middle, 1, math.inf), _within(tail, 1, math.inf))
 
 
-_NAMES = {"ttft_p95": "TTFT p95", "ttft_p50": "TTFT p50", "tok_s": "tokens/s"}
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a claim says, and how it is tested.
+
+    Attributes
+    ----------
+    number : int
+    text : str
+    columns : tuple of str
+        Headings of what `rule` returns.
+    rule : callable
+        Tests the claim with one result.
+    own : tuple of Quotient
+        Results of the module's own program to show.
+    """
+
+    number: int
+    text: str
+    columns: tuple[str, ...]
+    rule: Rule
+    own: tuple[Quotient, ...]
 
 
-def _over(metric: str, first: str, second: str) -> Callable[[Mapping[str, Mapping[str, float]]], str]:
-    return lambda found: f"{_NAMES[metric]} {first} over {second} {found[first][metric] / found[second][metric]:.3g}"
+def _tail(policy: str, base: str) -> Quotient:
+    return Quotient(f"TTFT p95 {policy} / {base}", (policy, "ttft_p95"), (base, "ttft_p95"))
 
 
-def _both(*parts: Callable[[Mapping[str, Mapping[str, float]]], str]) -> Callable[..., str]:
-    return lambda found: ", ".join(part(found) for part in parts)
+def _median(policy: str, base: str) -> Quotient:
+    return Quotient(f"TTFT p50 {policy} / {base}", (policy, "ttft_p50"), (base, "ttft_p50"))
 
 
-_CLAIMS: tuple[tuple[int, str, tuple[str, ...], Rule, Callable[..., str]], ...] = (
-    (
+def _tokens(policy: str, base: str) -> Quotient:
+    return Quotient(f"tokens/s {policy} / {base}", (policy, "tok_s"), (base, "tok_s"))
+
+
+_STATEMENTS: Final = (
+    Statement(
         1,
         "static has 3 to 4 times the TTFT p95 of continuous and 2.3 times fewer tokens/s",
         ("TTFT p95, static / continuous", "tokens/s, continuous / static"),
         _static,
-        _both(_over("ttft_p95", "static", "continuous"), _over("tok_s", "continuous", "static")),
+        (_tail("static", "continuous"), _tokens("continuous", "static")),
     ),
-    (
+    Statement(
         2,
-        "chunks of 8 halve TTFT p95 for 1 to 2 % of the throughput; chunks of 32 lie between",
+        "chunks of 8 halve TTFT p95 and cost 1 to 2 % of the throughput; chunks of 32 are in between",
         ("TTFT p95, chunked-8 / continuous", "chunked-32 / continuous", "tokens/s, chunked-8 / continuous"),
         _small_chunks,
-        _both(_over("ttft_p95", "chunked-8", "continuous"), _over("tok_s", "chunked-8", "continuous")),
+        (_tail("chunked-8", "continuous"), _tokens("chunked-8", "continuous")),
     ),
-    (
+    Statement(
         3,
-        "chunking improves the tail of TTFT and not its middle",
-        ("best chunk", "TTFT p95, it / continuous", "TTFT p50, it / continuous"),
+        "chunking improves the tail of TTFT and not its median",
+        ("best chunk", "its TTFT p95 / continuous", "its TTFT p50 / continuous"),
         _tail_only,
-        _both(_over("ttft_p95", "chunked-8", "continuous"), _over("ttft_p50", "chunked-8", "continuous")),
+        (_tail("chunked-8", "continuous"), _median("chunked-8", "continuous")),
     ),
-    (
+    Statement(
         4,
         "a larger chunk raises tokens/s and worsens TTFT p95",
         ("chunks", "tokens/s", "TTFT p95 (ms)"),
         _larger_chunks,
-        _both(_over("tok_s", "chunked-512", "chunked-8"), _over("ttft_p95", "chunked-512", "chunked-8")),
+        (_tokens("chunked-512", "chunked-8"), _tail("chunked-512", "chunked-8")),
     ),
-    (
+    Statement(
         5,
         "TPOT p95 of continuous is at most 2 to 2.5 times its median",
         ("TPOT p95 / p50, continuous",),
         tpot_tail,
-        lambda found: f"{found['continuous']['tpot_p95'] / found['continuous']['tpot_p50']:.3g}",
+        (_TPOT_TAIL,),
     ),
-    (
+    Statement(
         7,
-        "static is worse at the middle and at the tail of TTFT, at every load",
+        "static has a worse median and tail of TTFT at every load",
         ("TTFT p50, static / continuous", "TTFT p95, static / continuous"),
         static_is_worse,
-        _both(_over("ttft_p50", "static", "continuous"), _over("ttft_p95", "static", "continuous")),
+        (_median("static", "continuous"), _tail("static", "continuous")),
     ),
 )

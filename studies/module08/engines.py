@@ -1,4 +1,4 @@
-"""vLLM's scheduler against llama.cpp's slots on the same GPU, from one request to saturation."""
+"""vLLM's scheduler and llama.cpp's slots on the same GPU, from one request to saturation."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from simqueue.experiment import run
-from studies.module08.sweep import H100, SEED
+from studies.module08.sweep import H100, LENGTHS, SEED
 
 BACKLOGS: Final = (1, 4, 16, 64, 256)
-_PROMPT: Final = {"distribution": "lognormal", "median": 700, "sigma": 0.9, "min": 64, "max": 4096}
-_OUTPUT: Final = {"distribution": "lognormal", "median": 110, "sigma": 0.6, "min": 16, "max": 384}
 _UNIFIED: Final = {"scheduler": "llamacpp", "n_ctx": 131_072}
 VLLM: Final = "vllm 0.33.0"
 ENGINES: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -27,17 +25,18 @@ ENGINES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class EngineRow:
-    """One engine with some requests present at time 0.
+    """One engine, with all requests arriving at time 0.
 
     Attributes
     ----------
     backlog : int
+        Number of requests.
     engine : str
     completed : int
-        Others were refused as longer than a slot's context.
+        The other requests were rejected: they are longer than the context of a slot.
     tokens_per_s, ttft_p95_ms : float or None
     ratio : float or None
-        vLLM's tokens a second over this engine's, both of what they completed.
+        Tokens/s of vLLM divided by those of this engine, both of completed requests.
     """
 
     backlog: int
@@ -49,7 +48,7 @@ class EngineRow:
 
 
 def engine_rows() -> list[EngineRow]:
-    """Simulate every engine at every backlog, with the module's lengths on an H100."""
+    """Simulate each engine with each number of requests, with the module's lengths on an H100."""
     rows = []
     for backlog in BACKLOGS:
         names = {f"e{index}": engine for index, engine in enumerate(ENGINES)}
@@ -60,8 +59,7 @@ def engine_rows() -> list[EngineRow]:
                 "workload": {
                     "arrivals": {"process": "all_at_once"},
                     "num_requests": backlog,
-                    "prompt_tokens": _PROMPT,
-                    "output_tokens": _OUTPUT,
+                    **LENGTHS,
                 },
                 "policies": {key: dict(ENGINES[engine]) for key, engine in names.items()},
                 **H100.keys,

@@ -20,7 +20,7 @@ from simqueue.module08.bench import BENCH_POLICIES, BenchRun, planned
 from simqueue.steptime import Batch
 from simqueue.steptime.roofline import RooflineStepTime
 from studies.module08.engines import BACKLOGS, ENGINES, VLLM, EngineRow
-from studies.module08.sweep import CHUNKS, H100, played, ratio
+from studies.module08.sweep import CHUNKS, H100, ratio, run_traffic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ CHUNK_GRID: Final = (64, 128, 256, 512, 2048)
 
 
 def slot_fill(runs: Sequence[BenchRun]) -> Figure:
-    """Return who sits in which slot over the model calls, one panel a run, useful against idle."""
+    """Return the requests in each slot over the model calls, one panel per run; padding is marked."""
     with figure_style():
         figure = new_figure(11, 1.2 + sum(1.2 + 0.12 * run.batch_size for run in runs))
         axes = figure.subplots(len(runs), 1, sharex=True, squeeze=False, height_ratios=[r.batch_size + 6 for r in runs])
@@ -47,7 +47,7 @@ def slot_fill(runs: Sequence[BenchRun]) -> Figure:
 
 
 def chunk_region(results: Mapping[float, Any], title: str) -> Figure:
-    """Return TTFT p95 of each chunk size over that of continuous, over the arrival rate."""
+    """Return TTFT p95 of each chunk size, relative to continuous, over the arrival rate."""
     rates = sorted(results)
     series = {
         f"chunk {n}": [_first(ratio(results[rate], "p95_ttft_ms", f"chunked-{n}", "continuous")) for rate in rates]
@@ -57,37 +57,37 @@ def chunk_region(results: Mapping[float, Any], title: str) -> Figure:
         rates,
         series,
         xlabel="arrival rate (requests/s)",
-        ylabel="TTFT p95 over that of continuous",
+        ylabel="TTFT p95 / that of continuous",
         title=title,
-        threshold=(0.5, "half, as the module claims"),
+        threshold=(0.5, "half, as claimed"),
         log="xy",
     )
 
 
 def cost_region(ratios: Mapping[int, Sequence[Point]], load: float) -> Figure:
-    """Return the same at one load with its intervals, over the fixed part of the module's cost."""
+    """Return TTFT p95 of each chunk size, relative to continuous, at one load, over the scale of the step cost."""
     series = {f"chunk {n}": points for n, points in ratios.items()}
-    panel = BandPanel(f"At a load of {load:g} on continuous", "TTFT p95 over that of continuous", series, (0.0, 0.5))
-    xlabel = "fixed and decode part of the module's step cost, times"
-    return band_figure([panel], xlabel=xlabel, claimed="claimed: halved, 0.5 or less")
+    panel = BandPanel(f"Load of continuous: {load:g}", "TTFT p95 / that of continuous", series, (0.0, 0.5))
+    xlabel = "factor on the module's step cost, all but the prompt term"
+    return band_figure([panel], xlabel=xlabel, claimed="claimed: at most half")
 
 
 def call_region() -> Figure:
-    """Return how many times more calls padded waves need, by slots and by the spread of the answers' lengths."""
+    """Return the calls of padded waves, relative to refilled slots, over the slots, by spread of answer lengths."""
     series = {f"sigma {spread:g}": [_call_ratio(spread, slots) for slots in SLOTS] for spread in SPREADS}
     return series_figure(
         SLOTS,
         series,
         xlabel="slots",
-        ylabel="calls, pad_to_max over continuous",
-        title="512 answers, lognormal with median 180, within 64 and 512",
-        threshold=(1.5, "1.5 times, the least of the claim"),
+        ylabel="calls, pad_to_max / continuous",
+        title="512 answers, lognormal with median 180, clipped to [64, 512]",
+        threshold=(1.5, "1.5, the lower end of the claim"),
         log="x",
     )
 
 
 def engine_ratio(rows: Sequence[EngineRow]) -> Figure:
-    """Return vLLM's tokens a second over those of llama.cpp's slots, over the requests that are there at once."""
+    """Return tokens/s of vLLM, relative to llama.cpp's slots, over the number of requests at time 0."""
     series = {
         engine: [next(row.ratio for row in rows if row.engine == engine and row.backlog == n) for n in BACKLOGS]
         for engine in ENGINES
@@ -96,9 +96,9 @@ def engine_ratio(rows: Sequence[EngineRow]) -> Figure:
     return series_figure(
         BACKLOGS,
         series,
-        xlabel="requests there at once",
-        ylabel="tokens/s, vLLM over llama.cpp",
-        title="The same GPU and kernels, two schedulers (simulated)",
+        xlabel="requests at time 0",
+        ylabel="tokens/s, vLLM / llama.cpp",
+        title="Two schedulers on the same GPU and kernels (simulated)",
         threshold=(1.5, "1.5 and 2.7, the ends of the claim"),
         second=2.7,
         log="xy",
@@ -106,7 +106,7 @@ def engine_ratio(rows: Sequence[EngineRow]) -> Figure:
 
 
 def spike() -> Figure:
-    """Return what one prompt of 4096 tokens does to 32 decoding requests, whole and in chunks."""
+    """Return the gaps between tokens of 32 decoding requests when a prompt of 4096 tokens joins, whole or in chunks."""
     decoding = [{"id": f"d{i}", "arrival_s": 0, "prompt_tokens": 64, "output_tokens": 120} for i in range(32)]
     long = {"id": "long", "arrival_s": 0.3, "prompt_tokens": 4096, "output_tokens": 10}
     policies = {"whole": {"scheduler": "continuous", "max_num_seqs": 64}}
@@ -116,9 +116,9 @@ def spike() -> Figure:
 
 
 def sweet_spot(rate_rps: float, spot_tokens: float) -> Figure:
-    """Return TTFT, TPOT and throughput over the step's token budget on the H100, with the sweet spot marked."""
+    """Return TTFT, TPOT and throughput over the token budget on the H100, with the sweet spot marked."""
     results = {
-        n: played(
+        n: run_traffic(
             H100.keys,
             rate_rps,
             {"chunked": {"scheduler": "chunked", "max_num_seqs": 32, "max_num_batched_tokens": n}},
@@ -131,7 +131,7 @@ def sweet_spot(rate_rps: float, spot_tokens: float) -> Figure:
 
 
 def roofline() -> Figure:
-    """Return the roofline of the H100 with a decode step, a prefill and a mixed step of Llama 3.1 8B."""
+    """Return the roofline of the H100 with decode steps, a prefill and a mixed step of Llama 3.1 8B."""
     return roofline_figure(
         h100_roofline(),
         {

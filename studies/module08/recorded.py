@@ -1,4 +1,4 @@
-"""Measurements of the bench kept in a file, so that a report says the same until they are taken anew."""
+"""Measurements of the bench in a file, so that the report is the same until they are measured again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from studies.module08.calibrated import CallTime, call_times
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run of the bench: what `bench` returns."""
+    """One run of the bench: its settings and the results of `bench`."""
 
     policy: BenchPolicy
     batch_size: int
@@ -26,7 +26,7 @@ class Measured:
 
     @property
     def tokens_per_s(self) -> float:
-        """Tokens that somebody asked for, a second."""
+        """Generated tokens per second."""
         return self.generated / self.seconds
 
 
@@ -40,7 +40,7 @@ class Measurements:
 
 
 def measurements(runs: Sequence[BenchRun], torch_version: str, device: str) -> Measurements:
-    """Return what is worth keeping of runs that were made now."""
+    """Return the measurements of runs on this machine."""
     machine = f"torch {torch_version} on {device}, one thread, {platform.machine()}, Python {platform.python_version()}"
     measured = [Measured(run.policy, run.batch_size, run.generated, run.seconds, len(run.calls)) for run in runs]
     return Measurements(machine, tuple(measured), tuple(call_times(runs)))
@@ -58,12 +58,12 @@ def write(found: Measurements, path: Path) -> None:
 
 
 def read(path: Path) -> Measurements:
-    """Read measurements.
+    """Read measurements from JSON.
 
     Raises
     ------
     InputError
-        If the file cannot be read as such.
+        If the file cannot be read, or does not have the form that `write` gives it.
     """
     try:
         said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -73,7 +73,7 @@ def read(path: Path) -> Measurements:
             tuple(CallTime(**time) for time in said["times"]),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: no measurements of the bench: {' '.join(str(error).split())}") from error
+        raise InputError(f"{path}: not a file of bench measurements: {' '.join(str(error).split())}") from error
 
 
 def step_rows(times: Iterable[CallTime]) -> str:

@@ -1,4 +1,4 @@
-"""Where the module's claims hold: over load and chunk from the claims' own runs, over load and cost from a sweep."""
+"""Figures that show where the claims hold: over load and chunk size, and over load and step cost."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from simqueue.figures.regions import BandPanel, Point, VerdictMap, band_figure, verdict_maps
 from simqueue.results.result import Result
-from studies.module08.claims import Holds, Rule, Swept, larger_pays, static_is_worse, tail_not_middle, tpot_tail
-from studies.module08.sweep import CHUNKS, COSTS, H100, POLICIES, linear, loads, played, rate_at, ratio
+from studies.module08.claims import Holds, Rule, Swept, larger_pays, static_is_worse, tail_not_median, tpot_tail
+from studies.module08.sweep import CHUNKS, COSTS, H100, POLICIES, linear, loads, rate_at, ratio, run_traffic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ REPLICATIONS: Final = 5
 H100_ROW: Final = "H100"
 TTFT_BAND: Final = (3.0, 4.0)
 TOKENS_BAND: Final = (2.0, 2.6)
-_LOAD_LABEL: Final = "load of continuous (offered over capacity)"
+_LOAD_LABEL: Final = "load of continuous (offered / capacity)"
 
 CostSweep = Mapping[str, Mapping[float, Result]]
 """Step cost -> load -> result of static and continuous."""
@@ -29,12 +29,12 @@ Judged = tuple[str, Holds]
 
 
 def cost_sweep() -> CostSweep:
-    """Return static and continuous at every load, under the module's cost with its fixed part scaled, and the H100."""
+    """Return static and continuous at each load, with the module's cost scaled (see `linear`) and with the H100."""
     costs = {f"x {scale:g}": linear(scale) for scale in SCALES} | {H100_ROW: H100.keys}
     policies = {name: POLICIES[name] for name in ("static", "continuous")}
     return {
         name: {
-            load: played(keys, rate_at(keys, load), policies, replications=REPLICATIONS, seconds=SECONDS)
+            load: run_traffic(keys, rate_at(keys, load), policies, replications=REPLICATIONS, seconds=SECONDS)
             for load in LOADS
         }
         for name, keys in costs.items()
@@ -42,33 +42,39 @@ def cost_sweep() -> CostSweep:
 
 
 def region(claim: int, swept: Swept, sweep: CostSweep) -> tuple[Figure, str]:
-    """Return the figure of where claim 1, 3, 4, 5 or 7 holds, and what it shows in words."""
+    """Return the figure that shows where claim 1, 3, 4, 5 or 7 holds, and its caption."""
     by_cost = (
-        f"Static and continuous, {REPLICATIONS} replications of {SECONDS:g} s; x 0.1 to x 10: the module's cost with "
-        f"all of it but the prompt's part multiplied; {H100_ROW}: {H100.name}."
+        f"{REPLICATIONS} replications of {SECONDS:g} s. x 0.1 to x 10: the module's cost with all terms but the one "
+        f"per prompt token multiplied by this factor. {H100_ROW}: {H100.name}."
     )
     if claim == 1:
-        said = "Both halves of the claim and its bands. Bars are 95 % intervals, an arrow is a bar that goes on below."
+        said = "Claimed ranges are bands, and bars are 95 % intervals; an arrow marks a bar that is cut off."
         return static_bands(sweep), f"{said} {by_cost}"
     kinds: Mapping[int, Callable[[], tuple[list[VerdictMap], str]]] = {
-        3: lambda: (tail_maps(swept), "TTFT p95 (above) and p50 (below) of each chunk over those of continuous."),
-        4: lambda: (larger_maps(swept), "Tokens/s (above) and TTFT p95 (below) of a chunk over those of a smaller."),
-        5: lambda: (tpot_maps(sweep), "TPOT p95 of continuous over its median; the claim holds up to 2.5."),
-        7: lambda: (static_maps(sweep), "TTFT p50 (above) and p95 (below) of static over those of continuous."),
+        3: lambda: (
+            tail_maps(swept),
+            "TTFT p95 (above) and p50 (below) of each chunk, divided by those of continuous.",
+        ),
+        4: lambda: (
+            larger_maps(swept),
+            "Tokens/s (above) and TTFT p95 (below) of a chunk, divided by those of the smaller chunk.",
+        ),
+        5: lambda: (tpot_maps(sweep), "TPOT p95 of continuous, divided by its median; the claim holds up to 2.5."),
+        7: lambda: (static_maps(sweep), "TTFT p50 (above) and p95 (below) of static, divided by those of continuous."),
     }
     maps, said = kinds[claim]()
-    made = by_cost if claim in (5, 7) else "Five replications of 20 s, as in the tables."
+    made = by_cost if claim in (5, 7) else "5 replications of 20 s, as in the tables."
     return verdict_maps(maps), f"{said} {_counted(maps)} {made}"
 
 
 def _counted(maps: Sequence[VerdictMap]) -> str:
-    """Say in how many cells a claim holds, and in how many it is open."""
+    """Return a sentence with the number of cells where a claim holds, and where it is unclear."""
     found = [holds for one in maps for row in one.cells for _, holds in row]
     return f"It holds in {found.count('yes')} of {len(found)} cells, and is unclear in {found.count('unclear')}."
 
 
 def static_bands(sweep: CostSweep) -> Figure:
-    """Return both halves of claim 1 over the load, by step cost, against what is claimed."""
+    """Return a figure of both parts of claim 1 over the load, by step cost, with the claimed ranges."""
     shown = ("x 0.1", "x 1", "x 10", H100_ROW)
 
     def lines(metric: str, policy: str, base: str) -> dict[str, list[Point]]:
@@ -79,13 +85,11 @@ def static_bands(sweep: CostSweep) -> Figure:
             for cost in shown
         }
 
-    ttft, tokens = "TTFT p95, static over continuous", "tokens/s, continuous over static"
+    ttft, tokens = "TTFT p95, static / continuous", "tokens/s, continuous / static"
     return band_figure(
         [
-            BandPanel("How much longer the tail waits", ttft, lines("p95_ttft_ms", "static", "continuous"), TTFT_BAND),
-            BandPanel(
-                "How much less gets done", tokens, lines("output_throughput", "continuous", "static"), TOKENS_BAND
-            ),
+            BandPanel("Tail of TTFT", ttft, lines("p95_ttft_ms", "static", "continuous"), TTFT_BAND),
+            BandPanel("Throughput", tokens, lines("output_throughput", "continuous", "static"), TOKENS_BAND),
         ],
         xlabel=_LOAD_LABEL,
         claimed="claimed: 3 to 4 times the TTFT p95, 2.3 (2 to 2.6) times the tokens/s",
@@ -93,27 +97,27 @@ def static_bands(sweep: CostSweep) -> Figure:
 
 
 def tail_maps(swept: Swept) -> list[VerdictMap]:
-    """Return where a chunk improves the tail of TTFT and not its middle, over load and chunk."""
+    """Return where a chunk improves the tail of TTFT and not its median, over load and chunk size."""
     return _chunk_maps(swept, {str(n): _of_chunk(n) for n in CHUNKS}, "chunk (tokens)")
 
 
 def larger_maps(swept: Swept) -> list[VerdictMap]:
-    """Return where the larger of two chunks has more tokens/s and a worse TTFT p95, over load and chunk."""
+    """Return where the larger of two chunks has more tokens/s and a worse TTFT p95, over load and chunk size."""
     return _chunk_maps(swept, {f"{a} to {b}": _of_pair(a, b) for a, b in pairwise(CHUNKS)}, "chunk (tokens)")
 
 
 def tpot_maps(sweep: CostSweep) -> list[VerdictMap]:
-    """Return where TPOT p95 of continuous is at most 2.5 times its median, over load and cost."""
-    return _cost_maps(sweep, tpot_tail, "TPOT p95 over its median, continuous")
+    """Return where TPOT p95 of continuous is at most 2.5 times its median, over load and step cost."""
+    return _cost_maps(sweep, tpot_tail, "TPOT p95 / median, continuous")
 
 
 def static_maps(sweep: CostSweep) -> list[VerdictMap]:
-    """Return where static is worse at the middle and at the tail of TTFT, over load and cost."""
-    return _cost_maps(sweep, static_is_worse, "TTFT of static over continuous: p50 above, p95 below")
+    """Return where static has a worse median and tail of TTFT, over load and step cost."""
+    return _cost_maps(sweep, static_is_worse, "TTFT of static / continuous: p50 above, p95 below")
 
 
 def _of_chunk(n: int) -> Rule:
-    return lambda result: tail_not_middle(result, n)
+    return lambda result: tail_not_median(result, n)
 
 
 def _of_pair(small: int, large: int) -> Rule:
@@ -121,7 +125,7 @@ def _of_pair(small: int, large: int) -> Rule:
 
 
 def _judged(rule: Rule, result: Result) -> Judged:
-    """Return a cell: the means without their half-widths, which the colour has taken in."""
+    """Return a cell: the means, and whether the claim holds. Half-widths are left out; the colour accounts for them."""
     seen, holds = rule(result)
     return "\n".join(part.split(" ±")[0] for part in seen), holds
 
@@ -143,4 +147,4 @@ def _cost_maps(sweep: CostSweep, rule: Rule, title: str) -> list[VerdictMap]:
 
 
 def _cost_name(cost: str) -> str:
-    return H100.name if cost == H100_ROW else f"the module's cost, its fixed and decode part {cost}"
+    return H100.name if cost == H100_ROW else f"the module's cost, all but the prompt term {cost}"

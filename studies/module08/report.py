@@ -1,4 +1,4 @@
-"""The module's report: its arithmetic, its claims, its bench and its engines, each recomputed; Markdown and HTML."""
+"""The report on the course module, as Markdown and HTML: its arithmetic, claims, bench and engines, recomputed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,23 @@ from simqueue.report.html import html
 from simqueue.report.markdown import markdown
 from studies.module08 import figures as drawn
 from studies.module08 import regions
-from studies.module08.arithmetic import figures as arithmetic
-from studies.module08.arithmetic import sweet_spot_tokens
+from studies.module08.arithmetic import quantities, sweet_spot_tokens
 from studies.module08.calibrated import cost_text, fitted, simulated
 from studies.module08.claims import Claim, Swept, claims
 from studies.module08.engines import ENGINES, VLLM, engine_rows
 from studies.module08.recorded import Measurements, read
-from studies.module08.sweep import CHUNKS, COSTS, H100, LINEAR, POLICIES, linear, over_rates, played, rate_at, ratio
+from studies.module08.sweep import (
+    CHUNKS,
+    COSTS,
+    H100,
+    LINEAR,
+    POLICIES,
+    linear,
+    over_rates,
+    rate_at,
+    ratio,
+    run_traffic,
+)
 from studies.module08.traffic import module_traffic, own_figures
 
 COMMAND: Final = "python -m studies.module08 report"
@@ -29,7 +39,7 @@ BATCH_SIZES: Final = (8, 32)
 _SCALES: Final = (0.03, 0.1, 0.3, 1.0)
 _LOAD: Final = 1.2
 _COST_REPLICATIONS: Final = 5
-# What the module prints as the expected output: TTFT p50 and p95, TPOT p50 and p95 in ms, tokens/s, wall time in s.
+# The expected output that the module states: TTFT p50 and p95, TPOT p50 and p95 in ms, tokens/s, wall time in s.
 _EXPECTED: Final[Mapping[str, tuple[float | None, ...]]] = {
     "static": (1920, 8410, 78, 210, 168, 350),
     "continuous": (410, 1180, 52, 96, 385, 153),
@@ -43,8 +53,8 @@ _METRICS: Final = ("ttft_p50", "ttft_p95", "tpot_p50", "tpot_p95", "tok_s", "wal
 def write_report(folder: Path) -> list[Path]:
     """Write module08.md, module08.html and their figures to `folder` and return the paths.
 
-    Measurements of the bench are read from module08/bench.json in that folder; without them their part says how to
-    take them.
+    Measurements of the bench are read from module08/bench.json in that folder. Without that file the report says how to
+    make it.
     """
     document = report(folder / BENCH_FILE)
     folder.mkdir(parents=True, exist_ok=True)
@@ -56,13 +66,13 @@ def write_report(folder: Path) -> list[Path]:
 
 
 def report(bench_file: Path) -> Document:
-    """Return the report; the same on every machine, for the same measurements of the bench."""
+    """Return the report. It is the same on every machine, given the same measurements of the bench."""
     document = Document("The course module on continuous batching, recomputed")
     swept = {cost.name: over_rates(cost) for cost in COSTS}
     document.add(
         Paragraph(
-            "Every figure and claim of the course module on continuous batching and chunked prefill, recomputed or "
-            f"simulated. Made by: {COMMAND}. All of it is simulation and arithmetic but the bench, which was measured."
+            "All numbers and claims of the course module on continuous batching and chunked prefill, recomputed or "
+            f"simulated. Made by: {COMMAND} (or: make module08). Only the bench was measured."
         )
     )
     _add_arithmetic(document)
@@ -75,13 +85,14 @@ def report(bench_file: Path) -> Document:
 
 
 def _add_arithmetic(document: Document) -> None:
-    rows = [(f.key, f.what, f.stated, f.recomputed, f.verdict, f.reason) for f in arithmetic()]
+    rows = [(f.key, f.what, f.stated, f.recomputed, f.verdict, f.reason) for f in quantities()]
     document.add(
         Heading("The arithmetic"),
         Paragraph(
-            "A: 8e9 parameters in 32 layers, 8 KV heads of 128, bf16, on 3.35 TB/s and 350 TFLOP/s. B: 7e9 parameters "
-            "on 400 TFLOP/s. The module calls 495 TFLOP/s the dense bf16 peak of an H100 SXM; that is TF32, bf16 is "
-            "989.4. Its 8B geometry is Llama 3.1 8B's, which stores 16.06 GB and reads 15.0 GB a step."
+            "Configuration A has 8e9 parameters in 32 layers, 8 KV heads of dimension 128 and bf16 weights, at 3.35 "
+            "TB/s and 350 TFLOP/s. Configuration B has 7e9 parameters, at 400 TFLOP/s. The module states 495 TFLOP/s "
+            "as the dense bf16 peak of an H100 SXM. That is the TF32 peak; the bf16 peak is 989.4. The geometry of its "
+            "8B model is that of Llama 3.1 8B, which stores 16.06 GB and reads 15.0 GB per step."
         ),
         Cells(("", "what", "stated", "recomputed", "verdict", "reason"), tuple(rows), numeric=(2, 3)),
     )
@@ -101,9 +112,10 @@ def _add_own_output(document: Document) -> None:
     document.add(
         Heading("The expected output (claim 8)"),
         Paragraph(
-            f"Stated are 486 requests with mean lengths of 1043 and 121 tokens. Its recipe gives {n} with "
-            f"{means[0]:.0f} and {means[1]:.0f}. The program hands arrivals in seconds to a clock in milliseconds, so "
-            "all are there within 30 ms; both readings follow. Verdict: wrong, no line of the stated table comes out."
+            "The module states 486 requests with mean lengths of 1043 prompt and 121 output tokens. Its recipe gives "
+            f"{n} requests with {means[0]:.0f} and {means[1]:.0f} tokens. Its program reads arrival times in seconds "
+            "as milliseconds, so all requests arrive within 30 ms. The table shows the stated results, then those with "
+            "arrivals in milliseconds and as written. Verdict: wrong; no line of the stated table is reproduced."
         ),
         Cells(
             ("run", "policy", "TTFT p50 (ms)", "TTFT p95", "TPOT p50", "TPOT p95", "tokens/s", "wall (s)"),
@@ -123,20 +135,21 @@ def _add_claims(document: Document, swept: Swept) -> None:
     document.add(
         Heading("The claims"),
         Paragraph(
-            "Poisson arrivals of the module's lengths, 32 seats, 20 s of traffic, five replications in which all "
-            "policies see the same requests; ratios are means over replications with the half-width of their 95 % "
-            "Student-t interval. Percentiles of an overloaded run grow with its length. The load is that of continuous."
+            "Poisson arrivals with the module's lengths for 20 s, 32 seats, five replications. In each replication "
+            "all policies see the same requests. Ratios are means over replications with the half-width of their 95 % "
+            "Student-t interval. The load is that of the continuous policy. In an overloaded run percentiles grow with "
+            "the length of the run."
         ),
         Cells(("", "claim", "the module's own program", "verdict"), tuple(verdicts)),
     )
-    caption = f"Throughput and latency over the arrival rate: {H100.name}. Bars are 95 % intervals."
+    caption = f"Throughput and latency over the arrival rate, {H100.name}. Bars are 95 % intervals."
     document.add(Picture(rate_figure(swept[H100.name]), "rates-h100", caption))
     sweep = regions.cost_sweep()
     for claim in found:
         document.add(Heading(f"Claim {claim.number}: {claim.text}", 3), *_trials(claim))
         document.add(*_halved(claim, swept), *_region(claim, swept, sweep))
     document.add(Heading("Claim 6: slots in use", 3), Paragraph(six[1]))
-    caption = "Calls of padded waves over calls of refilled slots: the claim holds where the line is above 1.5."
+    caption = "Calls of padded waves, divided by calls of refilled slots. The claim holds where the line is above 1.5."
     document.add(Picture(drawn.call_region(), "claim6-region", caption))
 
 
@@ -152,7 +165,7 @@ def _trials(claim: Claim) -> list[Cells]:
 
 
 def _halved(claim: Claim, swept: Swept) -> list[Paragraph]:
-    """Say for claim 2 which chunks do halve TTFT p95, and where."""
+    """Return, for claim 2, the chunks that halve TTFT p95, and at which arrival rates."""
     if claim.number != 2:
         return []
     said = []
@@ -166,16 +179,18 @@ def _halved(claim: Claim, swept: Swept) -> list[Paragraph]:
             and tail[0] <= 0.5
         ]
         said.append(f"{cost.name}: {', '.join(found) or 'none'}")
-    return [Paragraph(f"Chunks that halve the mean ratio of TTFT p95: {'; '.join(said)}.")]
+    return [Paragraph(f"Chunks whose mean TTFT p95 is at most half that of continuous: {'; '.join(said)}.")]
 
 
 def _region(claim: Claim, swept: Swept, sweep: regions.CostSweep) -> list[Picture]:
-    """Return the figures of where a claim holds."""
+    """Return the figures that show where a claim holds."""
     if claim.number != 2:
         figure, caption = regions.region(claim.number, swept, sweep)
         return [Picture(figure, f"claim{claim.number}-region", caption)]
     pictures = [
-        Picture(drawn.chunk_region(swept[cost.name], cost.name), f"claim2-{key}", f"TTFT p95 by chunk, {cost.name}.")
+        Picture(
+            drawn.chunk_region(swept[cost.name], cost.name), f"claim2-{key}", f"TTFT p95 by chunk size, {cost.name}."
+        )
         for key, cost in (("linear", LINEAR), ("h100", H100))
     ]
     return [*pictures, _cost_picture()]
@@ -185,21 +200,21 @@ def _cost_picture() -> Picture:
     ratios = _cost_ratios()
     least = min(mean for points in ratios.values() for _, mean, _ in points)
     caption = (
-        f"TTFT p95 by chunk under the module's cost, where continuous is asked for {_LOAD:g} times what it carries, "
-        f"over the part of that cost that each step pays again; {_COST_REPLICATIONS} replications of 20 s, bars 95 % "
-        f"intervals. The least is {least:.3g}: "
+        f"TTFT p95 by chunk size with the module's cost at {_LOAD:g} times the capacity of continuous, over a factor "
+        f"on all terms of the cost but the one per prompt token. {_COST_REPLICATIONS} replications of 20 s; bars are "
+        f"95 % intervals. The smallest ratio is {least:.3g}: "
     )
-    caption += "some chunk halves it." if least <= 0.5 else "under a cost that is linear in tokens no chunk halves it."
+    caption += "a chunk halves it." if least <= 0.5 else "with a cost that is linear in tokens, no chunk halves it."
     return Picture(drawn.cost_region(ratios, _LOAD), "claim2-cost", caption)
 
 
 def _cost_ratios() -> dict[int, list[Point]]:
-    """Return TTFT p95 of each chunk over continuous at one load, as the fixed part of the cost is scaled."""
+    """Return TTFT p95 of each chunk, divided by that of continuous, at one load, for each scale of the cost."""
     found: dict[int, list[Point]] = {n: [] for n in CHUNKS}
     policies = {name: keys for name, keys in POLICIES.items() if name != "static"}
     for scale in _SCALES:
         keys = linear(scale)
-        result = played(keys, rate_at(keys, _LOAD), policies, replications=_COST_REPLICATIONS)
+        result = run_traffic(keys, rate_at(keys, _LOAD), policies, replications=_COST_REPLICATIONS)
         for n, points in found.items():
             if compared := ratio(result, "p95_ttft_ms", f"chunked-{n}", "continuous"):
                 points.append((scale, *compared))
@@ -217,7 +232,9 @@ def _bench_claim() -> tuple[str, str]:
     within = all(1.5 <= found <= 2 for found in ratios)
     share = all(0.45 <= found <= 0.55 for found in shares)
     said = "holds" if within and share else "does not hold as stated"
-    return "; ".join(parts), f"{said}: slots in use {_span(shares, 100)} %, calls {_span(ratios)} times"
+    return "; ".join(
+        parts
+    ), f"{said}: {_span(shares, 100)} % of the slots are used; padded waves need {_span(ratios)} times the calls"
 
 
 def _span(values: Sequence[float], times: float = 1) -> str:
@@ -226,14 +243,14 @@ def _span(values: Sequence[float], times: float = 1) -> str:
 
 def _add_bench(document: Document, file: Path) -> None:
     lengths = module_lengths()
-    document.add(Heading("The bench, and from it to the simulator"))
+    document.add(Heading("The bench, measured and simulated"))
     for size in BATCH_SIZES:
         runs = [planned(policy, lengths, size) for policy in BENCH_POLICIES]
-        caption = f"64 answers on {size} slots, by model calls: padded waves against slots that are refilled."
+        caption = f"64 answers on {size} slots over the model calls: padded waves, and slots that are refilled."
         document.add(Picture(drawn.slot_fill(runs), f"slots-{size}", caption))
     if not file.is_file():
         command = "python -m studies.module08 bench --out reports/module08"
-        document.add(Paragraph(f"No measurements: take them with `{command}`."))
+        document.add(Paragraph(f"There are no measurements. To measure, run `{command}`."))
         return
     document.add(*_compared(read(file), lengths))
 
@@ -260,7 +277,7 @@ def _compared(found: Measurements, lengths: Sequence[int]) -> list[Paragraph | C
 def _add_engines(document: Document) -> None:
     rows = engine_rows()
     held = [
-        f"{engine}: {', '.join(str(r.backlog) for r in rows if r.engine == engine and _claimed(r.ratio)) or 'nowhere'}"
+        f"{engine}: {', '.join(str(r.backlog) for r in rows if r.engine == engine and _claimed(r.ratio)) or 'none'}"
         for engine in ENGINES
         if engine != VLLM
     ]
@@ -271,17 +288,17 @@ def _add_engines(document: Document) -> None:
     document.add(
         Heading("vLLM against llama.cpp"),
         Paragraph(
-            "The module says that under load vLLM is 1.5 to 2.7 times as fast as llama.cpp; no source for it could be "
-            "found. This is a simulation of two schedulers and of nothing else: both run the same kernels on an H100, "
-            "llama.cpp with 131,072 tokens of context, n_batch 2048 and no quantisation. What separates them here is "
-            "the number of slots; with as many slots as requests the ratio is about 1. Requests longer than a slot's "
-            "part of a split context are refused, and the throughput is that of those completed."
+            "The module says that vLLM is 1.5 to 2.7 times as fast as llama.cpp under load. No source for this could "
+            "be found. The simulation compares only the two schedulers: both run the same kernels on an H100, and "
+            "llama.cpp has 131,072 tokens of context, n_batch 2048 and no quantisation. The result depends on the "
+            "number of slots: with as many slots as requests the ratio is about 1. Requests that are longer than a "
+            "slot's part of a split context are rejected; throughput counts completed requests only."
         ),
-        Paragraph("A ratio of 1.5 to 2.7 appears with this many requests there at once:"),
+        Paragraph("The ratio is between 1.5 and 2.7 with these numbers of requests at time 0:"),
         Items(tuple(held)),
-        Picture(drawn.engine_ratio(rows), "engines", "Tokens a second of vLLM over those of llama.cpp's slots."),
+        Picture(drawn.engine_ratio(rows), "engines", "Tokens/s of vLLM, divided by those of llama.cpp's slots."),
         Cells(
-            ("engine", "requests", "completed", "tokens/s", "TTFT p95 (ms)", "vLLM over it"),
+            ("engine", "requests", "completed", "tokens/s", "TTFT p95 (ms)", "vLLM / engine"),
             table,
             numeric=tuple(range(1, 6)),
         ),
@@ -295,16 +312,17 @@ def _claimed(found: float | None) -> bool:
 def _add_pictures(document: Document) -> None:
     spot = sweet_spot_tokens(drawn.h100_roofline(), decodes=24, context=1100)
     document.add(
-        Heading("What a chunk is good for"),
-        Picture(drawn.spike(), "spike", "A prompt of 4096 tokens beside 32 decoding requests."),
+        Heading("Effect of the chunk size"),
+        Picture(drawn.spike(), "spike", "Gaps between tokens of 32 decoding requests beside a prompt of 4096 tokens."),
         Picture(
             drawn.sweet_spot(16.0, spot),
             "sweet-spot",
-            f"TTFT, TPOT and throughput over the step's token budget: {H100.name} at 16 requests/s, "
-            f"{drawn.SPOT_REPLICATIONS} replications of 20 s, bars are 95 % intervals, an arrow is a bar that goes on "
-            "below. The sweet spot is that of the ideal roofline at 70 % of the peak with 24 decodes of context 1100.",
+            f"TTFT, TPOT and throughput over the token budget of a step: {H100.name} at 16 requests/s, "
+            f"{drawn.SPOT_REPLICATIONS} replications of 20 s. Bars are 95 % intervals; an arrow marks a bar that is "
+            "cut off. The sweet spot is that of the ideal roofline at 70 % of the peak, with 24 decodes at context "
+            "1100.",
         ),
-        Picture(drawn.roofline(), "roofline", "Where decode steps, prefills and mixed steps lie on the roofline."),
+        Picture(drawn.roofline(), "roofline", "Decode steps, a prefill and a mixed step on the roofline."),
     )
 
 

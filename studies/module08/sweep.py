@@ -1,4 +1,4 @@
-"""The module's traffic through its policies, at several loads and under two step costs."""
+"""The module's traffic and policies, simulated at several loads with two step costs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simqueue.statistics.intervals import mean_interval
 SEATS: Final = 32
 CHUNKS: Final = (8, 32, 128, 512)
 SEED: Final = 1234
-_LENGTHS: Final = {
+LENGTHS: Final = {
     "prompt_tokens": {"distribution": "lognormal", "median": 700, "sigma": 0.9, "min": 64, "max": 4096},
     "output_tokens": {"distribution": "lognormal", "median": 110, "sigma": 0.6, "min": 16, "max": 384},
 }
@@ -27,15 +27,15 @@ POLICIES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A step cost that the claims are tried under.
+    """A step cost that the claims are tested with.
 
     Attributes
     ----------
     name : str
     keys : mapping
-        Keys of the scenario that it is made of.
+        Its keys in a scenario.
     rates_rps : tuple of float
-        Loads, from light to past what any policy carries.
+        Arrival rates, from a light load to more than any policy can serve.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Cost:
 
 
 def linear(fixed: float = 1.0) -> dict[str, Any]:
-    """Return the module's own cost; `fixed` scales all of it that does not grow with the prompt."""
+    """Return the module's own step cost; `fixed` scales all terms but the one per prompt token."""
     per_step = {"overhead_s": 0.2e-3, "decode_base_s": 0.4e-3, "per_decode_s": 0.03e-3}
     scaled = {name: fixed * seconds for name, seconds in per_step.items()}
     return {
@@ -66,7 +66,7 @@ H100: Final = Cost(
 COSTS: Final = (LINEAR, H100)
 
 
-def played(
+def run_traffic(
     keys: Mapping[str, Any],
     rate_rps: float,
     policies: Mapping[str, Any] = POLICIES,
@@ -74,13 +74,13 @@ def played(
     replications: int = 5,
     seconds: float = 20.0,
 ) -> Result:
-    """Play Poisson traffic of the module's lengths, `replications` times, the same for all policies."""
+    """Simulate Poisson traffic with the module's lengths; all policies see the same requests in each replication."""
     arrivals = {"process": "poisson", "rate_rps": rate_rps}
     return run(
         {
             "name": "module08",
             "seed": SEED,
-            "workload": {"arrivals": arrivals, "arrivals_for_s": seconds, **_LENGTHS},
+            "workload": {"arrivals": arrivals, "arrivals_for_s": seconds, **LENGTHS},
             "policies": dict(policies),
             "replications": replications,
             **keys,
@@ -89,40 +89,40 @@ def played(
 
 
 def over_rates(cost: Cost) -> dict[float, Result]:
-    """Return the results of all policies at every load of a cost."""
-    return {rate: played(cost.keys, rate) for rate in cost.rates_rps}
+    """Return the results of all policies at each arrival rate of a cost."""
+    return {rate: run_traffic(cost.keys, rate) for rate in cost.rates_rps}
 
 
 def rate_at(keys: Mapping[str, Any], load: float) -> float:
-    """Return the arrival rate at which continuous is asked for `load` times what it carries under a cost."""
-    light = played(keys, 4.0, {"continuous": POLICIES["continuous"]}, replications=1, seconds=5)
+    """Return the arrival rate at which the offered load of continuous is `load`, with a given cost."""
+    light = run_traffic(keys, 4.0, {"continuous": POLICIES["continuous"]}, replications=1, seconds=5)
     found = loads(light, ["continuous"])["continuous"]
     if found is None:
-        raise RunError("bug: the load of continuous is not known at 4 requests/s")
+        raise RunError("bug: the load of continuous at 4 requests/s is unknown")
     return 4.0 * load / found
 
 
 def ratio(result: Result, metric: str, policy: str, base: str) -> tuple[float, float | None] | None:
-    """Return the mean over replications of a metric's ratio of two policies, and its 95 % half-width.
+    """Return the ratio of a metric of two policies: its mean over replications and its 95 % half-width.
 
-    The policies are compared replication by replication: both saw the same traffic. None where it is undefined.
+    The ratio is taken within each replication, in which both policies see the same traffic. None if it is undefined.
     """
     return _paired(_values(result, metric, policy), _values(result, metric, base))
 
 
 def spread(result: Result, high: str, low: str, policy: str) -> tuple[float, float | None] | None:
-    """Return the same of two metrics of one policy, as of a percentile over the median."""
+    """Return the ratio of two metrics of one policy, such as a percentile over the median; see `ratio`."""
     return _paired(_values(result, high, policy), _values(result, low, policy))
 
 
 def value(result: Result, metric: str, policy: str) -> float | None:
-    """Return a metric's mean over replications, overloaded ones included; None where it is undefined."""
+    """Return the mean of a metric over all replications, also overloaded ones; None if it is undefined."""
     known = [float(v) for v in _values(result, metric, policy) if isinstance(v, int | float)]
     return sum(known) / len(known) if known else None
 
 
 def loads(result: Result, policies: Sequence[str]) -> dict[str, float | None]:
-    """Return the offered load of each policy, as a share of what it can carry."""
+    """Return the offered load of each policy, as a share of its capacity; None if it is unknown."""
     rows = {row["policy"]: row["load"] for row in result.summary_rows}
     return {name: load if isinstance(load := rows.get(name), float) else None for name in policies}
 

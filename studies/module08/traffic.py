@@ -1,4 +1,4 @@
-"""The module's own traffic, and its own metrics of a finished run."""
+"""The module's own traffic, and its own metrics of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simqueue.module08.scheduler import MS_PER_S, PolicyName, Req, simulate
 
 SEED: Final = 1234
 CLOCKS: Final = {"arrivals in ms": MS_PER_S, "as written (s read as ms)": 1.0}
-"""How many milliseconds of the simulator's clock a second of the traffic is."""
+"""Milliseconds of the simulator's clock per second of the traffic."""
 RUNS: Final[dict[str, tuple[PolicyName, int]]] = {
     "static": ("static", 512),
     "continuous": ("continuous", 512),
@@ -24,7 +24,7 @@ RUNS: Final[dict[str, tuple[PolicyName, int]]] = {
 
 
 def module_traffic(seed: int = SEED, clock: float = MS_PER_S) -> list[Req]:
-    """Return the module's requests: Poisson, 16 a second for 30 s, clipped lognormal lengths."""
+    """Return the module's requests: Poisson arrivals at 16 requests/s for 30 s, clipped lognormal lengths."""
     rng = random.Random(seed)  # the module's generator: the same bits
     at_s, requests = 0.0, list[Req]()
     while True:
@@ -37,7 +37,7 @@ def module_traffic(seed: int = SEED, clock: float = MS_PER_S) -> list[Req]:
 
 
 def module_metrics(requests: Sequence[Req], end_ms: float) -> dict[str, float]:
-    """Return the module's metrics of finished requests: percentiles in ms, tokens a second, wall time in s."""
+    """Return the module's metrics of finished requests: percentiles in ms, tokens/s, duration in s."""
     done = [
         (req, req.first_tok, req.finish) for req in requests if req.first_tok is not None and req.finish is not None
     ]
@@ -53,7 +53,7 @@ def module_metrics(requests: Sequence[Req], end_ms: float) -> dict[str, float]:
 
 
 def own_figures() -> dict[str, dict[str, dict[str, float]]]:
-    """Return what the module's program gives: clock -> policy -> metrics (by `simulate`, which agrees to 1e-9)."""
+    """Return the output of the module's program, from `simulate`, which agrees to 1e-9: clock -> policy -> metrics."""
     return {
         clock: {
             name: module_metrics(*simulate(policy, module_traffic(clock=scale), chunk=chunk))

@@ -1,4 +1,4 @@
-"""The course module's own results, and its traffic as the package's requests."""
+"""The course module's own results and traffic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simqueue.module08 import Req
 
 REFERENCE = Path(__file__).parents[1] / "data" / "module08" / "reference.json"
 CLOCKS = {"arrivals_in_milliseconds": 1000.0, "arrival_seconds_read_as_milliseconds": 1.0}
-"""How many milliseconds of the simulator's clock a second of the traffic is, in each part of the reference."""
+"""Milliseconds of the simulator's clock per second of the traffic, in each part of the reference."""
 
 Row = tuple[float, int, int]
 """Arrival in seconds, prompt tokens, output tokens."""
@@ -24,14 +24,14 @@ Row = tuple[float, int, int]
 
 @pytest.fixture(scope="session")
 def reference() -> dict[str, Any]:
-    """What the module's program gives."""
+    """Return the output of the module's program."""
     found: dict[str, Any] = json.loads(REFERENCE.read_text(encoding="utf-8"))
     return found
 
 
 @pytest.fixture(scope="session")
 def recipe() -> Callable[[int], list[Row]]:
-    """Return the module's traffic for any seed, drawn by its own recipe."""
+    """Return a function that draws the module's traffic from a seed, by its own recipe."""
 
     def drawn(seed: int) -> list[Row]:
         rng = random.Random(seed)  # the module's generator: the same bits
@@ -49,7 +49,7 @@ def recipe() -> Callable[[int], list[Row]]:
 
 @pytest.fixture(scope="session")
 def as_requests() -> Callable[[list[Row], str], list[Req]]:
-    """Return fresh requests of some traffic, on the clock of one part of the reference."""
+    """Return a function that makes new requests from rows, on the clock of one part of the reference."""
 
     def made(rows: list[Row], clock: str) -> list[Req]:
         return [Req(rid, at_s * CLOCKS[clock], prompt, output) for rid, (at_s, prompt, output) in enumerate(rows)]
@@ -59,7 +59,7 @@ def as_requests() -> Callable[[list[Row], str], list[Req]]:
 
 @pytest.fixture
 def asked(reference: dict[str, Any], as_requests: Any) -> Callable[[str], list[Req]]:
-    """Return fresh requests of the reference's traffic, on the clock of one of its parts."""
+    """Return a function that makes new requests from the reference's traffic, on the clock of one of its parts."""
     traffic = reference["traffic"]
     rows = list(zip(traffic["arrival_s"], traffic["prompt_tokens"], traffic["output_tokens"], strict=True))
     return lambda clock: as_requests(rows, clock)
@@ -67,7 +67,7 @@ def asked(reference: dict[str, Any], as_requests: Any) -> Callable[[str], list[R
 
 @pytest.fixture
 def measured() -> Callable[[list[Req], float], dict[str, float]]:
-    """Return the module's metrics of finished requests: percentiles by linear interpolation, tokens per second."""
+    """Return a function for the module's metrics: percentiles by linear interpolation, tokens per second."""
 
     def found(requests: list[Req], end_ms: float) -> dict[str, float]:
         ttft = [req.first_tok - req.arrival for req in requests if req.first_tok is not None]

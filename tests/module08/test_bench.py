@@ -1,4 +1,4 @@
-"""The bench: slots filled in waves and refilled, in torch and on paper, and the simulator beside both."""
+"""The bench: waves and refilled slots, in torch, without a network, and simulated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COST = LinearStepTime(0.002, 1e-5, 0.001, 3e-5, 0.0)
 
 
 def test_the_lengths_are_the_modules() -> None:
-    """Seed 7 gives the 64 answers of the reference, 11,176 tokens together."""
+    """Seed 7 gives the 64 answer lengths of the reference, 11,176 tokens in total."""
     assert module_lengths() == CALLS["output_tokens"]
     assert sum(module_lengths()) == CALLS["total_tokens"]
 
@@ -31,7 +31,7 @@ def test_the_lengths_are_the_modules() -> None:
 @pytest.mark.parametrize("policy", BENCH_POLICIES)
 @pytest.mark.parametrize("batch_size", [8, 32])
 def test_in_torch_tokens_and_calls_are_exact(policy: Any, batch_size: int) -> None:
-    """The network makes every token asked for, in just the calls of the reference."""
+    """The network generates all tokens, in as many calls as in the reference."""
     generated, seconds, calls = bench(policy, CALLS["output_tokens"], batch_size)
     assert generated == CALLS["total_tokens"]
     assert calls == CALLS[f"batch_{batch_size}"][f"{policy}_calls"]
@@ -40,8 +40,8 @@ def test_in_torch_tokens_and_calls_are_exact(policy: Any, batch_size: int) -> No
 
 @pytest.mark.parametrize("policy", BENCH_POLICIES)
 @pytest.mark.parametrize("batch_size", [8, 32])
-def test_on_paper_and_in_the_simulator_the_calls_are_the_same(policy: Any, batch_size: int) -> None:
-    """Calls counted without a network, and steps of the simulator, are those of the reference."""
+def test_planned_and_simulated_calls_are_the_same(policy: Any, batch_size: int) -> None:
+    """Calls without a network and steps of the simulator are as many as in the reference."""
     expected = CALLS[f"batch_{batch_size}"][f"{policy}_calls"]
     run = planned(policy, CALLS["output_tokens"], batch_size)
     assert (run.generated, len(run.calls)) == (CALLS["total_tokens"], expected)
@@ -49,8 +49,8 @@ def test_on_paper_and_in_the_simulator_the_calls_are_the_same(policy: Any, batch
 
 
 @pytest.mark.parametrize("policy", BENCH_POLICIES)
-def test_the_simulator_takes_as_long_as_the_calls_added_up(policy: Any) -> None:
-    """With a given cost a call, simulated tokens/s are the tokens over the sum of all calls."""
+def test_the_simulated_time_is_the_sum_of_the_calls(policy: Any) -> None:
+    """With a given cost per call, simulated tokens/s are all tokens divided by the time of all calls."""
     run = planned(policy, CALLS["output_tokens"], 8)
     total_s = sum(
         0.002 + (1e-5 * call.prefill_tokens if call.prefill_tokens else 0.001 + 3e-5 * call.rows) for call in run.calls
@@ -60,7 +60,7 @@ def test_the_simulator_takes_as_long_as_the_calls_added_up(policy: Any) -> None:
 
 
 def test_slots_by_hand() -> None:
-    """Answers of 1, 3 and 2 tokens on two slots: a wave holds the first slot for nothing, refilling does not."""
+    """Answers of 1, 3 and 2 tokens on two slots: in the wave the first slot stays idle, otherwise it is refilled."""
     waves = planned("pad_to_max", [1, 3, 2], 2)
     assert waves.slots == [SlotUse(0, 0, 0, 2, 4), SlotUse(1, 1, 0, 4, 4), SlotUse(0, 2, 4, 7, 7)]
     assert [(call.rows, call.useful) for call in waves.calls] == [
@@ -78,7 +78,7 @@ def test_slots_by_hand() -> None:
 
 
 def test_the_fit_finds_the_cost_that_made_the_times() -> None:
-    """Times made from a linear cost give that cost back, whatever its four values."""
+    """Times computed from a linear cost give that cost again."""
     runs = []
     for size in (2, 4, 8):
         run = planned("continuous", CALLS["output_tokens"], size)
@@ -95,13 +95,13 @@ def test_the_fit_finds_the_cost_that_made_the_times() -> None:
 
 
 def test_a_fit_needs_both_kinds_of_call() -> None:
-    """Decode calls alone do not tell what a prompt costs."""
+    """Decode calls alone do not determine the cost of a prompt."""
     with pytest.raises(InputError, match="with decodes and with prompt tokens"):
         fitted([CallTime(0, 1, 5, 0.001)])
 
 
 def test_without_torch_one_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing torch is an error of one line with the command that helps."""
+    """Without torch the error is one line with the command that installs it."""
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(InputError, match=r"pip install 'simqueue\[torch\]'") as caught:
         bench("continuous", [3], 1)
@@ -117,6 +117,6 @@ def test_without_torch_one_line_says_how_to_install_it(monkeypatch: pytest.Monke
     ],
 )
 def test_mistakes_are_named(policy: Any, lengths: list[int], batch_size: int, said: str) -> None:
-    """A wrong policy, batch size or length is refused before torch is needed."""
+    """A wrong policy, batch size or length is an error before torch is needed."""
     with pytest.raises(InputError, match=said):
         bench(policy, lengths, batch_size)

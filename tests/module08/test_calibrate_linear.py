@@ -1,4 +1,4 @@
-"""The calibration command on steps of something that is no model of ours."""
+"""The calibration command, with steps of a network that is not in the library of models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from studies.module08.recorded import step_rows
 
 
 def test_steps_of_the_bench_become_a_linear_step_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Times of 2 ms + 0.01 ms a prompt token, and 3 ms + 0.05 ms a row, come back as those values."""
+    """Times of 2 ms + 0.01 ms per prompt token, and 3 ms + 0.05 ms per row, give these values."""
     prefills = [CallTime(64 * n, n, 1, 0.002 + 1e-5 * 64 * n) for n in (1, 2, 8)]
     decodes = [CallTime(0, n, 1, 0.003 + 5e-5 * n) for n in (1, 4, 8)]
     table, out = tmp_path / "steps.csv", tmp_path / "step_time.yaml"
@@ -28,7 +28,7 @@ def test_steps_of_the_bench_become_a_linear_step_time(tmp_path: Path, capsys: py
 
 
 def test_the_other_kinds_need_a_model_and_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A roofline is fitted to a model on a GPU, and the command says so."""
+    """A roofline needs a model and a GPU, and the error says so."""
     (tmp_path / "steps.csv").write_text("decode_seqs,prefill_tokens,ms\n1,0,1\n", encoding="utf-8")
     assert run_command(["calibrate", str(tmp_path / "steps.csv"), "--out", "own.yaml"]) == 2
     assert "--kind steps needs --model and --gpu" in capsys.readouterr().err
@@ -43,7 +43,7 @@ def test_the_other_kinds_need_a_model_and_a_gpu(tmp_path: Path, capsys: pytest.C
     ],
 )
 def test_a_bad_table_is_named(text: str, said: str, tmp_path: Path) -> None:
-    """A missing column or a bad value is an error that says where."""
+    """A missing column or a wrong value is an error that says where."""
     (tmp_path / "steps.csv").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=said):
         read_step_means(tmp_path / "steps.csv")

@@ -1,4 +1,4 @@
-"""The claims' own figures against the reference, the judging of intervals, and the bench's command."""
+"""The claims: results of the module's own program, verdicts from intervals, and the command of the bench."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NAMES = {
 }
 
 
-def test_the_own_programs_figures_are_those_of_the_reference(reference: dict[str, Any]) -> None:
-    """Every metric that the report gives as the module's own is in the reference, for both clocks."""
+def test_the_results_of_its_own_program_are_the_reference(reference: dict[str, Any]) -> None:
+    """Each metric that the report shows for the module's own program is that of the reference, with both clocks."""
     found = own_figures()
     assert set(found) == set(CLOCKS) == set(NAMES)
     for clock, runs in found.items():
@@ -35,16 +35,16 @@ def test_the_own_programs_figures_are_those_of_the_reference(reference: dict[str
     ("found", "said"),
     [((0.5, 0.1), "yes"), ((0.95, 0.1), "unclear"), ((1.2, 0.1), "no"), ((0.5, None), "yes"), (None, "unclear")],
 )
-def test_an_interval_on_both_sides_decides_nothing(found: Any, said: str) -> None:
-    """Below 1 is shown, refuted, or left open by mean and half-width."""
+def test_an_interval_that_contains_the_limit_is_unclear(found: Any, said: str) -> None:
+    """The mean and its half-width are below 1, above 1, or on both sides."""
     assert _within(found, 0, 1) == said
     assert _within(None if found is None else (found[0] + 1, found[1]), 1, math.inf) == {
         "yes": "yes", "unclear": "yes" if found else "unclear", "no": "yes",
     }[said]  # fmt: skip
 
 
-def test_one_no_outweighs_all() -> None:
-    """A claim of several parts falls with one, and is open while one is."""
+def test_a_claim_needs_all_of_its_parts() -> None:
+    """A claim does not hold if one part does not, and is unclear if one part is."""
     assert _all("yes", "unclear", "no") == "no"
     assert _all("yes", "unclear") == "unclear"
     assert _all("yes", "yes") == "yes"
@@ -53,7 +53,7 @@ def test_one_no_outweighs_all() -> None:
 def test_the_command_measures_prints_and_writes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In torch, with four short answers on two slots: the table, the figures, the measurements and the steps."""
+    """With four short answers on two slots: the table, the figures, the measurements and the steps."""
     monkeypatch.setattr(measure, "module_lengths", lambda: [3, 5, 4, 2])
     assert main(["bench", "--batch-size", "2", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
@@ -68,14 +68,14 @@ def test_the_command_measures_prints_and_writes(
 
 
 @pytest.mark.parametrize(("clock", "over"), [("arrivals in ms", True), ("as written (s read as ms)", False)])
-def test_the_verdict_on_the_tail_of_tpot_names_the_run_that_breaks_it(
+def test_the_verdict_on_the_tail_of_tpot_names_the_runs_that_contradict_it(
     clock: str, over: bool, reference: dict[str, Any]
 ) -> None:
-    """A run of the module's own program above 2.5 stands in the verdict on claim 5, and one below does not."""
+    """The verdict on claim 5 names the runs of the module's own program above 2.5, and no others."""
     own = reference[NAMES[clock]]["continuous"]["metrics"]
     found = own["tpot_p95"] / own["tpot_p50"]
     assert (found > 2.5) == over
     said = _against(own_figures())
     assert (f"{clock}: {found:.3g}" in said) == over
     trials = [Trial("c", 1.0, 0.1, ("1",), "yes")]
-    assert Claim(5, "t", "o", ("x",), said, trials).verdict == f"holds at every load tried; not in {said}"
+    assert Claim(5, "t", "o", ("x",), said, trials).verdict == f"holds at every load tested; not in {said}"

@@ -1,9 +1,10 @@
-"""What `simulate` refuses, and a budget smaller than the seats."""
+"""Arguments that `simulate` does not accept, and a token budget below the number of seats."""
 
 from __future__ import annotations
 
 import math
 import random
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -23,8 +24,8 @@ from simqueue.module08 import Req, simulate
         ({"out_len": 2.5}, "out_len = 2.5: must be a whole number"),
     ],
 )
-def test_impossible_requests_are_refused(change: dict[str, Any], said: str) -> None:
-    """An impossible request is one line that says which one, which value and what is allowed."""
+def test_impossible_requests_are_errors(change: dict[str, Any], said: str) -> None:
+    """The error is one line with the request, the value and what is allowed."""
     requests = [Req(0, 0.0, 10, 2), Req(**({"rid": 7, "arrival": 0.0, "prompt_len": 10, "out_len": 2} | change))]
     with pytest.raises(InputError) as caught:
         simulate("continuous", requests)
@@ -34,64 +35,81 @@ def test_impossible_requests_are_refused(change: dict[str, Any], said: str) -> N
 
 @pytest.mark.parametrize("key", ["max_num_seqs", "max_num_batched_tokens", "chunk"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, True])
-def test_impossible_settings_are_refused(key: str, value: Any) -> None:
-    """Seats, budget and chunk are whole numbers of at least 1, whatever the policy."""
+def test_impossible_settings_are_errors(key: str, value: Any) -> None:
+    """Seats, budget and chunk must be integers of at least 1, for each policy."""
     for policy in ("static", "continuous", "chunked"):
         with pytest.raises(InputError, match=rf"^{key} = {value}: must be a whole number of at least 1$"):
             simulate(policy, [Req(0, 0.0, 10, 2)], **{key: value})
 
 
-def _by_the_rules(
-    policy: str, requests: list[Req], seats: int, budget: int, chunk: int
-) -> dict[int, tuple[float, float]]:
-    """Return first token and end of each request by the module's rules, written down a second time, in ms."""
-    now, todo = 0.0, sorted(requests, key=lambda req: req.arrival)
-    queue, running, prefilling, left_ms = list[Req](), list[Req](), list[Req](), dict[int, tuple[float, float]]()
-    made: dict[int, int] = {}
-    read: dict[int, int] = {}
-    first: dict[int, float] = {}
-    while len(left_ms) < len(requests):
-        if not (queue or running or prefilling):
-            now = max(now, todo[0].arrival)
-        while todo and todo[0].arrival <= now:
-            queue.append(todo.pop(0))
-        rest, tokens, decoding, ready = budget - len(running), 0, list(running), list[Req]()
-        if policy == "continuous":
-            while queue and len(running) + len(ready) < seats and queue[0].prompt_len <= rest:
-                rest -= queue[0].prompt_len
-                ready.append(queue.pop(0))
-            if not running and not ready:
-                ready.append(queue.pop(0))
-            tokens = sum(req.prompt_len for req in ready)
-        else:
-            while rest > 0 and queue and len(running) + len(prefilling) < seats:
-                prefilling.append(queue.pop(0))
-            for req in prefilling:
-                piece = min(chunk, req.prompt_len - read.get(req.rid, 0), max(rest, 0))
-                read[req.rid] = read.get(req.rid, 0) + piece
-                rest, tokens = rest - piece, tokens + piece
-            ready = [req for req in prefilling if read[req.rid] == req.prompt_len]
-            prefilling = [req for req in prefilling if req not in ready]
-        now += 0.2 + 0.02 * tokens + (0.4 + 0.03 * len(decoding) if decoding else 0.0)
-        for req in (*decoding, *ready):
-            made[req.rid] = made.get(req.rid, 0) + 1
-            first.setdefault(req.rid, now)
-        running += ready
-        for req in [req for req in running if made[req.rid] == req.out_len]:
-            running.remove(req)
-            left_ms[req.rid] = (first[req.rid], now)
-    return left_ms
+@dataclass
+class ByTheRules:
+    """The module's rules for continuous and chunked, written a second time; times in ms."""
+
+    seats: int
+    budget: int
+    chunk: int
+    queue: list[Req] = field(default_factory=list)
+    running: list[Req] = field(default_factory=list)
+    prefilling: list[Req] = field(default_factory=list)
+
+    def continuous_step(self) -> tuple[int, list[Req]]:
+        """Admit whole prompts; return their tokens, and the requests whose prompt is done."""
+        rest, ready = self.budget - len(self.running), list[Req]()
+        while self.queue and len(self.running) + len(ready) < self.seats and self.queue[0].prompt_len <= rest:
+            rest -= self.queue[0].prompt_len
+            ready.append(self.queue.pop(0))
+        if not self.running and not ready:
+            ready.append(self.queue.pop(0))
+        return sum(req.prompt_len for req in ready), ready
+
+    def chunked_step(self) -> tuple[int, list[Req]]:
+        """Take chunks of prompts; return their tokens, and the requests whose prompt is done."""
+        rest, tokens = self.budget - len(self.running), 0
+        while rest > 0 and self.queue and len(self.running) + len(self.prefilling) < self.seats:
+            self.prefilling.append(self.queue.pop(0))
+        for req in self.prefilling:
+            piece = min(self.chunk, req.prompt_len - req.prefill_done, max(rest, 0))
+            req.prefill_done += piece
+            rest, tokens = rest - piece, tokens + piece
+        ready = [req for req in self.prefilling if req.prefill_done == req.prompt_len]
+        self.prefilling = [req for req in self.prefilling if req not in ready]
+        return tokens, ready
+
+    def run(self, policy: str, requests: list[Req]) -> None:
+        """Set the first token and the end of each request."""
+        now, todo = 0.0, sorted(requests, key=lambda req: req.arrival)
+        step = self.continuous_step if policy == "continuous" else self.chunked_step
+        while todo or self.queue or self.running or self.prefilling:
+            if not (self.queue or self.running or self.prefilling):
+                now = max(now, todo[0].arrival)
+            while todo and todo[0].arrival <= now:
+                self.queue.append(todo.pop(0))
+            decoding = list(self.running)
+            tokens, ready = step()
+            now += 0.2 + 0.02 * tokens + (0.4 + 0.03 * len(decoding) if decoding else 0.0)
+            self.running += ready
+            self.token_for(self.running, now)
+
+    def token_for(self, running: list[Req], now: float) -> None:
+        """Give each running request a token; finished requests leave."""
+        for req in running:
+            req.generated += 1
+            req.first_tok = now if req.first_tok is None else req.first_tok
+            req.finish = now if req.generated == req.out_len else None
+        self.running = [req for req in running if req.finish is None]
 
 
 @pytest.mark.parametrize("policy", ["continuous", "chunked"])
 def test_a_budget_below_the_seats_follows_the_modules_rules(policy: Any) -> None:
-    """Also where the budget of a step is smaller than the number of seats every time is that of the module's rules."""
+    """With a token budget below the number of seats all times are still those of the module's rules."""
     for seed in range(60):
         luck = random.Random(seed)
         requests = [Req(i, luck.uniform(0, 30), luck.randint(1, 40), luck.randint(1, 12)) for i in range(15)]
         budget = luck.randint(1, 10)
         seats, chunk = budget + luck.randint(1, 10), luck.randint(1, 10)
-        expected = _by_the_rules(policy, requests, seats, budget, chunk)
-        played, _ = simulate(policy, requests, max_num_seqs=seats, max_num_batched_tokens=budget, chunk=chunk)
-        for req in played:
-            assert (req.first_tok, req.finish) == pytest.approx(expected[req.rid], rel=1e-9), (seed, req.rid)
+        expected = [replace(req) for req in requests]
+        ByTheRules(seats, budget, chunk).run(policy, expected)
+        simulated, _ = simulate(policy, requests, max_num_seqs=seats, max_num_batched_tokens=budget, chunk=chunk)
+        for req, right in zip(simulated, expected, strict=True):
+            assert (req.first_tok, req.finish) == pytest.approx((right.first_tok, right.finish), rel=1e-9), (seed, req)

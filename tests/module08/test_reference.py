@@ -1,4 +1,4 @@
-"""`simulate` against the course module's own program: every time of every request, and every metric."""
+"""`simulate` and the course module's own program: all times of all requests, and all metrics."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ WITH_METRICS = (*PER_REQUEST, "chunked-8", "chunked-32", "chunked-128", "chunked
 REL = 1e-9
 
 
-def played(name: str, requests: list[Req]) -> tuple[list[Req], float]:
-    """Play requests through the policy of a result of the reference, such as ``chunked-32``."""
+def simulated(name: str, requests: list[Req]) -> tuple[list[Req], float]:
+    """Simulate requests under the policy of a result of the reference, such as ``chunked-32``."""
     policy, _, chunk = name.partition("-")
     if policy == "static":
         return simulate("static", requests)
@@ -34,7 +34,7 @@ def test_the_recipe_gives_the_recorded_traffic(reference: dict[str, Any], recipe
 
 
 def test_the_reference_is_covered(reference: dict[str, Any]) -> None:
-    """The names tested below are all the results there are."""
+    """The names tested below are all results of the reference."""
     for clock in CLOCKS:
         assert set(reference[clock]) == set(WITH_METRICS)
         assert {name for name, result in reference[clock].items() if "finish_ms" in result} == set(PER_REQUEST)
@@ -43,9 +43,9 @@ def test_the_reference_is_covered(reference: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", PER_REQUEST)
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_every_time_of_every_request(clock: str, name: str, reference: dict[str, Any], asked: Any) -> None:
-    """All first tokens and finishes agree to 1e-9 relative, under both clocks."""
+    """First tokens and ends agree to 1e-9 relative, with both clocks."""
     right = reference[clock][name]
-    requests, end_ms = played(name, asked(clock))
+    requests, end_ms = simulated(name, asked(clock))
     assert [req.first_tok for req in requests] == pytest.approx(right["first_token_ms"], rel=REL)
     assert [req.finish for req in requests] == pytest.approx(right["finish_ms"], rel=REL)
     assert end_ms == pytest.approx(right["end_ms"], rel=REL)
@@ -56,6 +56,6 @@ def test_every_time_of_every_request(clock: str, name: str, reference: dict[str,
 def test_every_metric(clock: str, name: str, reference: dict[str, Any], asked: Any, measured: Any) -> None:
     """End, tokens per second and percentiles agree; the module interpolates percentiles linearly, as numpy does."""
     right = reference[clock][name]
-    requests, end_ms = played(name, asked(clock))
+    requests, end_ms = simulated(name, asked(clock))
     assert end_ms == pytest.approx(right["end_ms"], rel=REL)
     assert measured(requests, end_ms) == pytest.approx(right["metrics"], rel=REL)

@@ -1,4 +1,4 @@
-"""The committed report of the module is what its command gives."""
+"""The committed report of the module is what its command writes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ COMMAND = "run: make module08"
 
 @pytest.fixture(scope="module")
 def document() -> Document:
-    """The report, made now from the committed measurements of the bench."""
+    """Return the report, made from the committed measurements of the bench."""
     return report(REPORTS / BENCH_FILE)
 
 
 @pytest.mark.slow
 def test_the_committed_text_is_current(document: Document) -> None:
-    """Every number and verdict of reports/module08.md comes out again."""
+    """The command writes reports/module08.md with the same numbers and verdicts."""
     assert (REPORTS / "module08.md").read_text(encoding="utf-8") == markdown(document, "module08"), COMMAND
 
 
 @pytest.mark.slow
 def test_every_figure_is_committed(document: Document) -> None:
-    """Each figure of the report is there as PNG and SVG, and the page holds as many pictures."""
+    """Each figure of the report is committed as PNG and SVG, and the page has as many pictures."""
     for picture in document.pictures:
         for kind in ("png", "svg"):
             assert (REPORTS / "module08" / f"{picture.name}.{kind}").stat().st_size > 1000, picture.name
@@ -49,7 +49,7 @@ def test_the_page_has_the_text_of_the_markdown() -> None:
 
 
 def test_the_committed_measurements_are_of_the_modules_bench() -> None:
-    """Both policies at both batch sizes, with the calls and tokens of the reference."""
+    """The file has both policies at both batch sizes, with the calls and tokens of the reference."""
     found = {(run.policy, run.batch_size): (run.generated, run.calls) for run in read(REPORTS / BENCH_FILE).runs}
     assert found == {
         ("pad_to_max", 8): (11_176, 2395),
@@ -60,7 +60,7 @@ def test_the_committed_measurements_are_of_the_modules_bench() -> None:
     assert {size for _, size in found} == set(BATCH_SIZES)
 
 
-def test_a_missing_torch_is_told_by_the_command(
+def test_the_command_says_how_to_install_torch(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The bench command without torch is bad input: one line that says what to install."""

@@ -1,4 +1,4 @@
-"""The same traffic as an ordinary scenario file: one engine, whatever the way in."""
+"""The same traffic as a scenario file gives the same results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simqueue.scenario.library import find
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    """The packaged scenario, played."""
+    """Return the result of the packaged scenario."""
     return sq.run(find("module08"))
 
 
@@ -35,8 +35,8 @@ def test_the_scenario_gives_what_simulate_gives(policy: Any, result: Result, ask
         assert (1000 * table[column]).tolist() == pytest.approx(expected_ms, rel=1e-9), column
 
 
-def test_the_scenario_plays_the_traffic_of_the_reference(result: Result, reference: dict[str, Any]) -> None:
-    """All three policies see the 429 requests of the module, token for token."""
+def test_the_scenario_has_the_traffic_of_the_reference(result: Result, reference: dict[str, Any]) -> None:
+    """All three policies have the 429 requests of the module, with their lengths."""
     for policy in ("static", "continuous", "chunked"):
         table = of_policy(result, policy)
         assert table["prompt_tokens"].tolist() == reference["traffic"]["prompt_tokens"]
