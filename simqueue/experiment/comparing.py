@@ -75,6 +75,20 @@ class Compared:
         }
 
 
+def check_names(policies: Sequence[str], baseline: str | None, metrics: Sequence[str]) -> None:
+    """Check the names of the baseline and of the metrics of a comparison.
+
+    Raises
+    ------
+    InputError
+        For an unknown policy or metric.
+    """
+    if baseline is not None:
+        _check("--baseline", "policy", baseline, list(policies))
+    for metric in metrics:
+        _check("--metric", "metric", metric, list(PRECISION_METRICS))
+
+
 def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> list[Compared]:
     """Compare every other policy of a result with a baseline.
 
@@ -92,10 +106,8 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
     InputError
         For an unknown policy or metric.
     """
+    check_names(result.policies, baseline, metrics)
     base = result.policies[0] if baseline is None else baseline
-    _check("--baseline", "policy", base, list(result.policies))
-    for metric in metrics:
-        _check("--metric", "metric", metric, list(PRECISION_METRICS))
     keys = [(metric, policy) for metric in metrics for policy in result.policies if policy != base]
     found, missing = {}, {}
     for key in keys:

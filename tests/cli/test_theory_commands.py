@@ -100,6 +100,22 @@ def test_compare_on_the_command_line(file: str, capsys: pytest.CaptureFixture[st
     assert "verdict" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--metric", "--metric: unknown metric 'p95_ttft'; did you mean 'p95_ttft_ms'?"),
+        ("--baseline", "--baseline: unk"),
+    ],
+)
+def test_compare_checks_names_before_the_runs(
+    option: str, text: str, file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An unknown metric or baseline is an error before anything is simulated."""
+    monkeypatch.delattr("simqueue.cli.actions.compare.run")
+    assert run_command(["compare", file, option, "p95_ttft", "--quiet"]) == 2
+    assert text in capsys.readouterr().err
+
+
 def test_run_takes_replications(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--replications adds half-widths to the table and writes one row per replication."""
     out = tmp_path / "out"

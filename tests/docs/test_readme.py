@@ -1,4 +1,4 @@
-"""What the README shows is what happens."""
+"""The README: its commands run, and their output is as shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def blocks(kind: str) -> list[str]:
 
 
 def run(*arguments: str, where: Path) -> str:
-    """Run Python in a folder; return what it prints."""
+    """Run Python in a folder and return its output."""
     command = [sys.executable, *arguments]
     done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -26,20 +26,20 @@ def run(*arguments: str, where: Path) -> str:
 
 
 def shown(text: str) -> list[str]:
-    """Return the lines of a text without the spaces at their ends."""
+    """Return the lines of a text without trailing spaces."""
     return [line.rstrip() for line in text.splitlines()]
 
 
 @pytest.mark.slow
 def test_the_first_command_prints_what_the_readme_shows(tmp_path: Path) -> None:
-    """`make run` ends in this run, whose output is the README's, character for character."""
+    """The run of `make run` prints what the README shows, character for character."""
     block = next(block for block in blocks("console") if block.startswith("$ make run\n"))
     printed = run("-m", "simqueue", "run", "azure-2023-conversation", where=tmp_path)
     assert shown(printed) == shown(block.removeprefix("$ make run\n"))
 
 
 def test_the_python_lines_run(tmp_path: Path) -> None:
-    """The lines of Python run as they are, and leave the picture they promise."""
+    """The Python example runs as it is and writes its figure."""
     (source,) = blocks("python")
     printed = run("-c", source, where=tmp_path)
     assert re.search(r"^chunked +429 ", printed, flags=re.MULTILINE)
@@ -56,5 +56,5 @@ def test_the_scenario_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", README.read_text(encoding="utf-8")))
 def test_links_lead_somewhere(target: str) -> None:
-    """Every file the README points to exists."""
+    """All files that the README links to exist."""
     assert (README.parent / target).exists()

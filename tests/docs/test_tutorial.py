@@ -1,4 +1,4 @@
-"""The tutorial, run as a reader would: every command in order, in one folder."""
+"""The tutorial: all its commands run, in order and in one folder."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ PROGRAM = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 def commands() -> list[list[str]]:
-    """Return every command of the page, as words."""
+    """Return all commands of the page, split into words."""
     blocks = re.findall(r"```bash\n(.*?)```", TEXT, re.DOTALL)
     return [line.split() for block in blocks for line in block.splitlines()]
 
 
 def as_run(words: list[str]) -> list[str]:
-    """Return a command with the interpreter of these tests in it."""
+    """Return a command that uses the Python interpreter of the tests."""
     start = {"simqueue": ["-m", "simqueue"], "python": []}[words[0]]
     return [sys.executable, *start, *words[1:]]
 
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Run the whole page and return what each command printed."""
+    """Run all commands and return the output of each, and the files written."""
     folder = tmp_path_factory.mktemp("tutorial")
     (folder / "calm.py").write_text(PROGRAM[0], encoding="utf-8")
     shown = {}
@@ -44,7 +44,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_every_command_runs_and_writes_what_the_page_says(outputs: dict[str, str]) -> None:
-    """All commands end with 0; the scenario, the results and the page are there."""
+    """All commands exit with 0 and write the scenario, the results and the page."""
     files = outputs["files"].splitlines()
     for name in ("first.yaml", "first.html", "results/first/summary.csv", "results/busy/summary.csv"):
         assert name in files
@@ -52,13 +52,13 @@ def test_every_command_runs_and_writes_what_the_page_says(outputs: dict[str, str
 
 
 def test_more_traffic_overloads_static(outputs: dict[str, str]) -> None:
-    """The warning of which the page speaks is printed."""
+    """The warning that the page mentions is printed."""
     busy = next(text for command, text in outputs.items() if "rate_rps=30" in command)
     assert "warning: static: overloaded" in busy
 
 
 def test_the_own_policy_trades_first_tokens_for_later_ones(outputs: dict[str, str]) -> None:
-    """All requests finish under both; the own policy has the lower TPOT and the higher TTFT, as the page says."""
+    """All requests finish under both policies; `calm` has the lower TPOT and the higher TTFT, as the page says."""
     rows = {words[0]: words[1:] for line in outputs["python calm.py"].splitlines()[1:] if (words := line.split())}
     chunked, calm = ([float(value) for value in rows[name]] for name in ("chunked", "calm"))
     assert chunked[0] == calm[0] == 200
@@ -67,6 +67,6 @@ def test_the_own_policy_trades_first_tokens_for_later_ones(outputs: dict[str, st
 
 
 def test_the_policy_is_short() -> None:
-    """The whole program, scenario included, has fewer than 40 lines."""
+    """The program, with its scenario, has fewer than 40 lines."""
     assert len(PROGRAM) == 1
     assert len(PROGRAM[0].splitlines()) < 40

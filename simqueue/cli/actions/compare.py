@@ -8,7 +8,7 @@ from simqueue.cli.actions.common import load_scenario, print_json, print_warning
 from simqueue.cli.actions.screen import console, empty_table, progress_bar
 from simqueue.errors import InputError
 from simqueue.experiment import run
-from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, compared
+from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, check_names, compared
 from simqueue.scenario import Scenario
 
 _REPLICATIONS = 10
@@ -27,9 +27,11 @@ def compare(
 ) -> None:
     """Run a scenario and print the differences between its policies, as a table or as JSON."""
     loaded = _loaded(scenario, set_, seed, replications)
+    metrics = metric or DEFAULT_METRICS
+    check_names(list(loaded.policies), baseline, metrics)
     with progress_bar(loaded.name, quiet=quiet) as progress:
         result = run(loaded, progress=progress, workers=workers)
-    rows = compared(result, baseline, metric or DEFAULT_METRICS)
+    rows = compared(result, baseline, metrics)
     if json_:
         comparisons = [row.plain() for row in rows]
         print_json({"scenario": loaded.name, "warnings": list(result.warnings), "comparisons": comparisons})
