@@ -24,6 +24,7 @@ _MODULES = {
     "save_workload_figure": "workload",
     "write": "canvas",
 }
+"""Function -> module of this package. It is imported at first use."""
 
 
 def __getattr__(name: str) -> Any:

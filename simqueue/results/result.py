@@ -13,6 +13,7 @@ import numpy as np
 
 from simqueue import figures
 from simqueue.errors import InputError
+from simqueue.names import unknown
 from simqueue.results import export, notices, store, tables
 from simqueue.results.replicated import pooled_rows
 from simqueue.results.steadiness import OfferedLoad, judged, shown, too_light
@@ -261,10 +262,11 @@ class Result:
         InputError
             If there is no such run or the file cannot be written.
         """
-        wanted = self.policies[0] if policy is None else policy
+        wanted = policy or next(iter(self.policies), "")
         for run in self.runs:
             if run.policy == wanted and run.replication == replication:
                 return export.export_trace(run.recording, Path(path))
-        raise InputError(
-            f"there is no run of policy '{wanted}', replication {replication}; policies: {', '.join(self.policies)}"
-        )
+        if wanted not in self.policies:
+            raise InputError(unknown("policy", wanted, self.policies))
+        known = [str(run.replication) for run in self.runs if run.policy == wanted]
+        raise InputError(f"policy '{wanted}' has no replication {replication}; known: {', '.join(known)}")

@@ -118,7 +118,9 @@ def test_export_of_a_run_that_is_not_there(tmp_path: Path) -> None:
             "policies": {"chunked": MANY_SEATS},
         }
     )
-    with pytest.raises(InputError, match=r"there is no run of policy 'static', replication 0; policies: chunked"):
+    with pytest.raises(InputError, match=r"unknown policy 'static'; known: chunked"):
         result.export_trace(tmp_path / "x.jsonl", policy="static")
+    with pytest.raises(InputError, match=r"policy 'chunked' has no replication 1; known: 0"):
+        result.export_trace(tmp_path / "x.jsonl", replication=1)
     with pytest.raises(InputError, match="cannot be written"):
         result.export_trace(tmp_path / "no" / "x.jsonl")

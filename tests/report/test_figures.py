@@ -51,8 +51,8 @@ def several() -> Result:
 
 
 @pytest.fixture(scope="module")
-def nobody() -> Result:
-    """Nothing was ever served: the only request does not fit the pool."""
+def none_served() -> Result:
+    """A run without served requests: the only request does not fit the pool."""
     return played([(0, 10_000, 3)], {"static": STATIC, "continuous": CONTINUOUS})
 
 
@@ -72,7 +72,7 @@ FIGURES: Mapping[str, Callable[[Result], Figure]] = {
 }
 
 
-@pytest.mark.parametrize("run", ["several", "nobody", "alone"])
+@pytest.mark.parametrize("run", ["several", "none_served", "alone"])
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn_and_saved(name: str, run: str, request: pytest.FixtureRequest, tmp_path: Any) -> None:
     """Each comes as PNG and SVG without a warning, labelled, and twice as the same bytes."""
@@ -93,9 +93,11 @@ def test_the_legend_has_the_order_of_the_table(name: str, several: Result) -> No
     assert labels[:2] == [row["policy"] for row in several.summary_rows] == ["static", "continuous"]
 
 
-def test_empty_runs_say_so(nobody: Result) -> None:
-    """Where nothing ran the figure says it in words."""
-    said = {name: [text.get_text() for ax in draw(nobody).axes for text in ax.texts] for name, draw in FIGURES.items()}
+def test_empty_runs_say_so(none_served: Result) -> None:
+    """If there are no steps, the figure says so."""
+    said = {
+        name: [text.get_text() for ax in draw(none_served).axes for text in ax.texts] for name, draw in FIGURES.items()
+    }
     assert said["batch_timeline"] == ["no request got a slot"]
     assert said["step_composition"] == said["kv_and_queue"] == ["no steps"]
     assert said["token_gaps"] == ["no decoding requests"]
@@ -128,7 +130,7 @@ def test_a_refilled_slot_has_two_requests(several: Result) -> None:
 
 
 def test_gaps_are_the_steps_that_decode() -> None:
-    """A prompt of 100 tokens beside a decode: 11 ms become 111 ms for that one step."""
+    """A prompt of 100 tokens in a step with a decode: 11 ms become 111 ms for that one step."""
     result = played([(0, 10, 6), (0.02, 100, 1)], {"continuous": CONTINUOUS}, LINEAR)
     y = np.asarray(token_gaps(result).axes[0].lines[0].get_ydata(), dtype=float)
     assert np.unique(np.round(y[~np.isnan(y)], 6)).tolist() == pytest.approx([11.0, 111.0])

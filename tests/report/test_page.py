@@ -39,7 +39,7 @@ TOY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    """Two policies, one request refused."""
+    """Two policies, one request rejected."""
     return sq.run(TOY)
 
 
@@ -90,7 +90,7 @@ def test_markdown_tables_stand_bars() -> None:
 
 
 def test_the_folder_gives_the_page_of_the_run(result: Result, tmp_path: Path) -> None:
-    """Read back, the same tables and warnings make the same comparison; slots held for nothing are not kept."""
+    """Read back, the same tables and warnings make the same comparison; the times of last tokens are not stored."""
     result.save(tmp_path / "r", figures=False)
     stored = read_result(tmp_path / "r")
     assert (stored.policies, stored.warnings, stored.seed, stored.version) == (
@@ -108,7 +108,7 @@ def test_a_folder_without_a_result_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_empty_run_has_a_page() -> None:
-    """With nobody served there are still tables, figures, and the reason of the refusal."""
+    """Without served requests there are still tables, figures, and the reason of the rejection."""
     text = html(result_page(sq.run({**TOY, "workload": {"requests": TOY["workload"]["requests"][1:2]}})))
     assert "needs 626 blocks, the pool has 40" in text
     assert text.count("<figure>") == 7

@@ -21,7 +21,7 @@ def rendered(result: Result, width: int = 100) -> list[str]:
 
 
 def cells(lines: list[str], label: str) -> list[list[str]]:
-    """Return the cells beside a label, one list for each block of policies."""
+    """Return the cells of a label, one list per block of policies."""
     return [line.strip()[len(label) :].split() for line in lines if line.strip().startswith(label + "  ")]
 
 
@@ -48,7 +48,7 @@ def test_undefined_is_a_dash(result_of: Any) -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 3, 5, 6, 12])
 def test_any_number_of_policies_fits_100_columns(result_of: Any, n: int) -> None:
-    """Long names stay whole and what does not fit beside them goes below, but no line is wider and no number is cut."""
+    """Policies with long names that do not fit side by side go below; no line is wider, and no number is cut."""
     policies = {f"{i}-a-policy-of-a-rather-long-name": [123456.789 * (i + 1)] for i in range(n)}
     lines = rendered(result_of(policies))
     assert max(map(len, lines), default=0) <= 100
@@ -67,16 +67,16 @@ def test_names_stay_whole_on_a_narrow_terminal(result_of: Any) -> None:
 
 
 def test_a_limit_is_told_only_with_a_load(result_of: Any) -> None:
-    """What limits the capacity is shown beside a load, and neither where nobody was served."""
+    """The limit of the capacity is shown together with a load, and neither if all requests are rejected."""
     for load, limit in ((0.5, "kv"), (None, "-")):
         result = result_of({"p": [5.0]}, offered={"p": OfferedLoad(load, "kv")})
         assert cells(rendered(result), "limited by") == [[limit]]
-    refused = result_of({"p": [5.0]}, status="rejected", offered={"p": OfferedLoad(20.0, "kv")})
-    assert [cells(rendered(refused), label) for label in ("load", "limited by", "overloaded")] == [[["-"]]] * 3
+    rejected = result_of({"p": [5.0]}, status="rejected", offered={"p": OfferedLoad(20.0, "kv")})
+    assert [cells(rendered(rejected), label) for label in ("load", "limited by", "overloaded")] == [[["-"]]] * 3
 
 
-def test_a_load_does_not_need_anybody_to_finish(result_of: Any) -> None:
-    """Where every client gave up the load is shown as it is known before the run, and so is the share that gave up."""
+def test_a_load_does_not_need_finished_requests(result_of: Any) -> None:
+    """If every client gave up, the table shows the load, which is known before the run, and the share that gave up."""
     lines = rendered(result_of({"p": [5.0, 6.0]}, status="timed_out", offered={"p": OfferedLoad(20.0, "slots")}))
     assert cells(lines, "load") == [["20.00"]]
     assert cells(lines, "limited by") == [["slots"]]

@@ -136,7 +136,7 @@ def test_a_request_that_did_not_finish_has_no_latency_of_its_end(record: Any, st
     ],
 )
 def test_good_requests_meet_every_given_slo(record: Any, slo: dict[str, float], met: list[bool]) -> None:
-    """A bound itself is met, one token meets any TPOT, and who did not finish is never good."""
+    """A latency equal to the bound meets it, one token meets any TPOT, and an unfinished request is never good."""
     rows = [
         {"first_token_s": 0.5, "finish_s": 1.0, "output_tokens": 11},  # TTFT 500 ms, TPOT 50 ms
         {"first_token_s": 0.25, "finish_s": 1.25, "output_tokens": 11},  # TTFT 250 ms, TPOT 100 ms

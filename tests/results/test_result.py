@@ -82,10 +82,10 @@ def test_json_is_strict_and_complete(mixed: Any) -> None:
     """JSON has the promised keys and null for what is undefined, and no word that JSON does not know."""
     text = result_of(("p", 0, mixed)).to_json()
 
-    def refuse(word: str) -> None:
+    def fail(word: str) -> None:
         pytest.fail(f"{word} is not JSON")
 
-    content = json.loads(text, parse_constant=refuse)
+    content = json.loads(text, parse_constant=fail)
     assert list(content) == ["scenario", "version", "seed", "summary", "requests", "warnings"]
     assert (content["scenario"], content["version"], content["seed"]) == ({"name": "toy"}, "0.1.0", 7)
     assert [row["tpot_ms"] for row in content["requests"]] == [500.0, None, None]
@@ -116,7 +116,7 @@ def test_warnings_name_their_policy_once(mixed: Any) -> None:
 
 
 def test_rejections_are_one_line_a_policy_with_the_first_reason(mixed: Any) -> None:
-    """Whoever was refused is counted over all replications, beside the reason that the first of them was given."""
+    """Rejected requests are counted over all replications, with the reason of the first."""
     two = result_of(("p", 0, mixed), ("p", 1, mixed), ("q", 0, mixed)).warnings
     assert [line for line in two if "rejected" in line] == [
         "p: 2 of 6 requests rejected; first reason: too big",
@@ -125,9 +125,9 @@ def test_rejections_are_one_line_a_policy_with_the_first_reason(mixed: Any) -> N
 
 
 def test_where_nothing_finished_nothing_is_said_about_load(record: Any) -> None:
-    """Requests that are all refused never meet, and even an offered load above 1 is then no cause of anything."""
-    refused = [{"status": "rejected", "arrival_s": float(i), "finish_s": float(i)} for i in range(200)]
-    lines = result_of(("p", 0, record(refused, end_s=200.0)), offered={"p": OfferedLoad(1.5, "slots")}).warnings
+    """If all requests are rejected, there is no warning about the load, be it low or above 1."""
+    rejected = [{"status": "rejected", "arrival_s": float(i), "finish_s": float(i)} for i in range(200)]
+    lines = result_of(("p", 0, record(rejected, end_s=200.0)), offered={"p": OfferedLoad(1.5, "slots")}).warnings
     assert lines == ("p: none of 200 requests finished: latencies are undefined", "p: 200 of 200 requests rejected")
 
 

@@ -98,7 +98,7 @@ def test_a_run_without_figures_does_not_load_what_draws_them(tmp_path: Path) -> 
 
 
 def test_an_earlier_result_is_replaced(preempted_pair: Any, record: Any, tmp_path: Path) -> None:
-    """Saving again leaves the new files alone, figures of the earlier result included, and nothing beside them."""
+    """Saving again leaves only the new files: the earlier ones, figures included, are gone."""
     result_of(preempted_pair).save(tmp_path / "out")
     result_of(record(), second=True).save(tmp_path / "out", figures=False)
     assert names(tmp_path) == [f"out/{name}" for name in TABLES]
@@ -113,7 +113,7 @@ def test_an_empty_folder_is_filled(record: Any, tmp_path: Path) -> None:
 
 
 def test_foreign_files_are_never_replaced(record: Any, tmp_path: Path) -> None:
-    """A folder of other things is refused, and so is a result to which somebody has added notes."""
+    """A folder of other files is an error, and so is a result with an additional file."""
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
     with pytest.raises(InputError, match=r"thesis: contains files that are no result of simqueue, such as chapter"):

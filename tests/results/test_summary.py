@@ -77,7 +77,7 @@ def test_the_horizon_leaves_requests_visible(record: Any) -> None:
 
 
 def test_duration_ends_with_the_last_departure(record: Any) -> None:
-    """Without anybody left inside, duration is from the first arrival to the last departure, whoever left last."""
+    """Without unfinished requests, the duration is from the first arrival to the last departure of any request."""
     rows = [
         done(1.0, 1.5, 2.0, 2),
         {"arrival_s": 1.5, "status": "timed_out", "finish_s": 4.0},

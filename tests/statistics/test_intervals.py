@@ -22,7 +22,7 @@ def lindley_mean_waits(seed: int, runs: int, customers: int, load: float = 0.8) 
 
 
 def covered(samples: np.ndarray, truth: float) -> float:
-    """Return the share of rows whose 95 % interval holds the truth."""
+    """Return the share of rows whose 95 % interval contains the true mean."""
     found = [mean_interval(row.tolist()) for row in samples]
     return float(np.mean([abs(one.mean - truth) <= (one.half_width or 0) for one in found]))
 

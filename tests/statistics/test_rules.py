@@ -1,4 +1,4 @@
-"""Warm-up, stopping, comparison and overload: the rules on series whose answer is known."""
+"""Warm-up, stopping, comparison and overload: the rules on series with known results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_mser5_is_its_formula(seed: int) -> None:
 
 
 def test_mser5_says_when_nothing_settles() -> None:
-    """A series that only rises, and one that is too short, have not settled."""
+    """For a series that only rises, and one that is too short, the rule is inconclusive."""
     assert not warmup.mser5(np.arange(1000.0)).conclusive
     assert not warmup.mser5(np.ones(19)).conclusive
 
@@ -155,5 +155,5 @@ def test_few_requests_have_no_trend() -> None:
 
 
 def test_who_meets_somebody() -> None:
-    """Of three requests the second finds the first inside; the third finds nobody."""
+    """Of three requests the second finds the first in the system; the third finds none."""
     assert overload.overlap_share(np.array([0.0, 1.0, 9.0]), np.array([2.0, 3.0, 10.0])) == 0.5

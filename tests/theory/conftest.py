@@ -19,7 +19,7 @@ POLICIES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def offline() -> Callable[..., dict[str, Any]]:
-    """Return a maker of workloads in which everybody is there at time 0: (prompt, output) tokens each."""
+    """Return a function that makes workloads of requests at time 0 from (prompt, output) tokens."""
 
     def made(*lengths: tuple[int, int]) -> dict[str, Any]:
         rows = [{"arrival_s": 0.0, "prompt_tokens": prompt, "output_tokens": output} for prompt, output in lengths]

@@ -21,7 +21,7 @@ def random_traffic(rng: np.random.Generator, outputs: list[int]) -> dict[str, An
 
 
 def same_tables(scheduler: str, workload: dict[str, Any], pool: dict[str, Any], play: Any) -> None:
-    """Play the traffic against a pool without a cap on seats and against a cap without a pool; compare everything."""
+    """Run the traffic with a pool without a cap on seats and with a cap without a pool; compare all tables."""
     step_time = {"kind": "linear", "overhead_s": 0.01, "per_decode_s": 2e-3, "per_prefill_token_s": 5e-5}
     result = play(
         {
@@ -58,7 +58,7 @@ def test_a_pool_of_equal_reservations_is_a_cap_on_seats(scheduler: str, seed: in
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("scheduler", ["continuous", "chunked"])
 def test_reserving_the_longest_is_a_cap_on_seats_whatever_the_outputs(scheduler: str, seed: int, play: Any) -> None:
-    """With reserve: model_max every request holds max_model_len tokens, so the law of outputs does not matter."""
+    """With reserve: model_max every request holds max_model_len tokens, whatever the distribution of outputs."""
     reservation = (PROMPT + 60) // BLOCK_SIZE
     pool = {"layout": "contiguous", "reserve": "model_max", "blocks": SEATS * reservation + reservation - 1}
     rng = np.random.default_rng(seed)

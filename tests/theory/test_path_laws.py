@@ -116,7 +116,7 @@ def test_every_step_sees_everybody_who_is_inside(random_scenario: dict[str, Any]
 
 
 def test_the_server_is_never_idle_while_somebody_is_inside(random_scenario: dict[str, Any], play: Any) -> None:
-    """No policy here idles with work in the house: busy time = the time during which N(t) > 0."""
+    """No policy here idles while requests are in the system: busy time = the time during which N(t) > 0."""
     result = play(random_scenario)
     for policy, requests in per_policy(result.requests):
         times, heights = number_inside(requests)

@@ -60,7 +60,7 @@ def test_a8_who_waits_for_a_pass(play: Any) -> None:
     later = [{"arrival_s": k / 10, "prompt_tokens": 100, "output_tokens": 50} for k in range(1, 151)]
     scenario["workload"]["requests"] += later
     result = play(scenario)
-    # the first pass ends when its eight leave; who has arrived by then and is not served yet queues
+    # The first pass ends when its eight requests leave. Requests that arrived earlier and are not served yet wait.
     pass_end_s = result.requests["finish_s"].iloc[:8].max()
     queued = (result.requests["first_scheduled_s"] >= pass_end_s) & (result.requests["arrival_s"] <= pass_end_s)
     assert queued.sum() == int(10 * 2000 * STEP_S) == 101

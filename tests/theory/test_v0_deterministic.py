@@ -14,7 +14,7 @@ WHOLE_PROMPTS = {"continuous": {"scheduler": "continuous", "max_num_seqs": 8, "m
 
 
 def always(tokens: int) -> dict[str, Any]:
-    """Return the law of a constant length."""
+    """Return a constant length."""
     return {"distribution": "constant", "value": tokens}
 
 

@@ -18,10 +18,10 @@ from simqueue.theory.catalog import FORMULAS, evaluate, first_line
 )
 def test_orders_of_service_in_mm1(load: float, fcfs: float, shortest_first: float, srpt: float) -> None:
     """Shortest first and SRPT beat FCFS by the known amounts; sharing and feedback equal it for exponentials."""
-    law = stats.expon()
-    assert disciplines.sjf_mean_sojourn(load, law) == pytest.approx(shortest_first, abs=5e-7)
-    assert disciplines.srpt_mean_sojourn(load, law) == pytest.approx(srpt, abs=5e-7)
-    assert disciplines.fb_mean_sojourn(load, law) == pytest.approx(fcfs)
+    service = stats.expon()
+    assert disciplines.sjf_mean_sojourn(load, service) == pytest.approx(shortest_first, abs=5e-7)
+    assert disciplines.srpt_mean_sojourn(load, service) == pytest.approx(srpt, abs=5e-7)
+    assert disciplines.fb_mean_sojourn(load, service) == pytest.approx(fcfs)
     assert disciplines.ps_mean_sojourn(load, 1) == pytest.approx(fcfs)
 
 
@@ -262,7 +262,7 @@ def test_heavy_tails_cost_fcfs_a_power() -> None:
 
 
 def test_formulas_by_name() -> None:
-    """The catalogue gives what the functions give, describes all of them, and refuses unknown parameters."""
+    """The catalogue gives what the functions give, describes all of them, and rejects unknown parameters."""
     assert evaluate("mm1", {"arrival_rate": 0.8, "service_rate": 1})["mean_wait_s"] == pytest.approx(4)
     assert all(first_line(formula) for formula in FORMULAS.values())
     for wrong in ({"arrival_rate": 0.8}, {"arrival_rate": 0.8, "service_rate": 1, "x": 1}):

@@ -91,7 +91,7 @@ def test_the_wait_in_md1_follows_erlangs_series(load: float, t: float) -> None:
 def test_pollaczek_khinchine(
     second: float, third: float, wait_5: float, sd_5: float, wait_8: float, sd_8: float
 ) -> None:
-    """Six service laws of mean 1 wait as their second and third moments say."""
+    """For six service distributions of mean 1, mean and variance of the wait follow from their moments."""
     waits = [queue.mg1(load, 1, second).mean_wait_s for load in (0.5, 0.8)]
     spreads = [math.sqrt(queue.mg1_wait_variance(load, 1, second, third)) for load in (0.5, 0.8)]
     assert waits == pytest.approx([wait_5, wait_8], abs=5e-7)

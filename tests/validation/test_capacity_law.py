@@ -54,9 +54,9 @@ def scenario(policy: dict[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
-def with_lengths(made: dict[str, Any], **laws: Any) -> dict[str, Any]:
-    """Return the scenario with other length laws."""
-    return {**made, "workload": {**made["workload"], **laws}}
+def with_lengths(made: dict[str, Any], **distributions: Any) -> dict[str, Any]:
+    """Return the scenario with other distributions of lengths."""
+    return {**made, "workload": {**made["workload"], **distributions}}
 
 
 def chunked(tokens: int, seqs: int) -> dict[str, Any]:
@@ -181,11 +181,11 @@ def lengths(prompt: int, mean: float) -> Any:
 @pytest.mark.parametrize(("share", "tpot", "ttft"), [(0.3, 0.02, 0.06), (0.7, 0.02, 0.06), (0.9, 0.06, 0.06)])
 def test_estimates_against_the_exact_chain(share: float, tpot: float, ttft: float) -> None:
     """TPOT and TTFT of eight slots are within a few percent of the exact two-dimensional chain."""
-    step, laws, server = LinearStepTime(0.02, 5e-5, 0, 0.001, 0), lengths(500, 20), Server("mixed", 8)
-    limit = capacity(step, laws, server).max_rate_rps
+    step, moments, server = LinearStepTime(0.02, 5e-5, 0, 0.001, 0), lengths(500, 20), Server("mixed", 8)
+    limit = capacity(step, moments, server).max_rate_rps
     assert limit == pytest.approx(10.6383, abs=5e-5)
     exact = affine_steps(share * limit, 8, 20, 500, 0.02, 0.001, 5e-5, most=160)
-    found = operating_point(step, laws, server, share * limit)
+    found = operating_point(step, moments, server, share * limit)
     assert found is not None
     assert found.load == pytest.approx(share)
     assert found.tpot_s == pytest.approx(exact.itl_s, rel=tpot)
@@ -205,30 +205,30 @@ def test_estimates_against_the_exact_chain(share: float, tpot: float, ttft: floa
 )
 def test_peakedness_prices_burstiness(share: float, burstiness: float, constant: bool, expected: float) -> None:
     """TTFT estimates for gamma arrivals at 32 slots are those of the published approximation, to 1.5 %."""
-    laws = from_moments((500, 0), (100, 0), np.array([500]), np.array([100])) if constant else lengths(500, 100)
+    moments = from_moments((500, 0), (100, 0), np.array([500]), np.array([100])) if constant else lengths(500, 100)
     step, server = LinearStepTime(0.02, 2e-5, 0, 5e-4, 0), Server("mixed", 32)
-    found = operating_point(step, laws, server, share * 8.197, gap_scv=1 / burstiness)
+    found = operating_point(step, moments, server, share * 8.197, gap_scv=1 / burstiness)
     assert found is not None
     assert found.ttft_s == pytest.approx(expected, rel=0.015)
 
 
 def test_equal_lengths_make_waves_and_continuous_batching_equal() -> None:
     """With equal lengths a full wave wastes nothing: both carry 16 / 2.952 = 5.4201 requests a second."""
-    laws = from_moments((500, 0), (100, 0), np.array([500]), np.array([100]))
+    moments = from_moments((500, 0), (100, 0), np.array([500]), np.array([100]))
     step = LinearStepTime(0.02, 2e-5, 0, 5e-4, 0)
-    rates = [capacity(step, laws, Server(batching, 16)).max_rate_rps for batching in ("static", "mixed")]
+    rates = [capacity(step, moments, Server(batching, 16)).max_rate_rps for batching in ("static", "mixed")]
     assert rates == pytest.approx([16 / 2.952] * 2)
 
 
 def test_waves_lose_the_longest_over_the_mean() -> None:
     """With constant steps the capacities differ by E[max] / E[O], 3.2587 for 16 geometric outputs of mean 10."""
-    laws, step = lengths(1, 10), LinearStepTime(0.02, 0, 0, 0, 0)
-    static, mixed = (capacity(step, laws, Server(batching, 16)).max_rate_rps for batching in ("static", "mixed"))
+    moments, step = lengths(1, 10), LinearStepTime(0.02, 0, 0, 0, 0)
+    static, mixed = (capacity(step, moments, Server(batching, 16)).max_rate_rps for batching in ("static", "mixed"))
     assert mixed / static == pytest.approx(continuous_over_static(10, 16), rel=0.01)
 
 
 def test_compute_is_named_where_nothing_else_limits() -> None:
-    """With slots for everybody only the work itself is left: 1 / w = 16.8 requests a second."""
+    """With unlimited slots only the work itself is left: 1 / w = 16.8 requests a second."""
     found = capacity(LinearStepTime(0.02, 2e-5, 0, 5e-4, 0), lengths(500, 100), Server("mixed", 10_000))
     assert found.binding == "compute"
     assert found.limits_rps["compute"] == pytest.approx(1 / 0.0595)

@@ -1,4 +1,4 @@
-"""V9: seats without a queue lose what Erlang's B formula says, whatever the law of the answers."""
+"""V9: without a queue, the share of lost requests is that of Erlang's B formula for any distribution of outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUESTS, SEEDS = 2500, 12
 
 
 def lost_share(output: dict[str, Any], seed: int, limit: int | None = 0) -> float:
-    """Return the share of Poisson arrivals that find all seats taken, in one run."""
+    """Return the share of Poisson arrivals that are rejected because no seat is free, in one run."""
     result = simqueue.run(
         {
             "seed": seed,
@@ -59,12 +59,12 @@ def test_a_full_house_loses_what_erlang_says(output: dict[str, Any]) -> None:
 
 
 def test_a_queue_without_limit_loses_nobody() -> None:
-    """Without the key everybody waits."""
+    """Without the key all requests wait."""
     assert lost_share({"distribution": "constant", "value": STEPS}, 0, limit=None) == 0.0
 
 
 def test_the_limit_counts_who_waits_and_says_so() -> None:
-    """One seat, one place in the queue: of four at once two are served and two are told why not."""
+    """One seat and a queue of one: of four requests at once two are served and two are rejected with the reason."""
     result = simqueue.run(
         {
             "step_time": {"kind": "constant", "seconds": 0.01},

@@ -1,4 +1,4 @@
-"""The capacity law where prompts have steps of their own, held against the throughput of a backlog."""
+"""The capacity law with prefill in separate steps, compared with the throughput of a backlog."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import simqueue
 
 
 def scenario(arrivals: dict[str, Any], requests: int, kv_cache: dict[str, Any], prefill: str) -> dict[str, Any]:
-    """Return one policy on an affine step cost, so that the law is exact but for granularity."""
+    """Return one policy on an affine step cost, so that the law is exact up to rounding."""
     return {
         "step_time": {"kind": "linear", "overhead_s": 0.02, "per_prefill_token_s": 2e-5, "per_decode_s": 5e-4},
         "kv_cache": kv_cache,
@@ -36,7 +36,7 @@ def scenario(arrivals: dict[str, Any], requests: int, kv_cache: dict[str, Any], 
 @pytest.mark.parametrize("prefill", ["separate", "mixed"])
 @pytest.mark.parametrize("layout", ["paged", "contiguous"])
 def test_a_short_pool_limits_separate_prefill_as_it_limits_mixed(prefill: str, layout: str) -> None:
-    """With 400 blocks the pool binds; the law is within 4 % of what the middle of a backlog of 3,000 leaves at."""
+    """With 400 blocks the pool binds; the law is within 4 % of the throughput in the middle of a backlog of 3,000."""
     kv_cache = {"blocks": 400, "layout": layout}
     rate_rps = 2.0
     light = simqueue.run(scenario({"process": "poisson", "rate_rps": rate_rps}, 100, kv_cache, prefill), check=False)

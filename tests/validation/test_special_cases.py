@@ -57,12 +57,12 @@ def poisson(rate: float, prompt: Any, output: Any, requests: int) -> dict[str, A
 
 
 def constant(value: int) -> dict[str, Any]:
-    """Return the law of a length that is always the same."""
+    """Return a constant length."""
     return {"distribution": "constant", "value": value}
 
 
 def geometric(mean: float) -> dict[str, Any]:
-    """Return a geometric law."""
+    """Return a geometric distribution."""
     return {"distribution": "geometric", "mean": mean}
 
 
@@ -194,7 +194,7 @@ def test_free_slots_have_uniform_ttft() -> None:
     ids=["constant", "geometric", "lognormal", "uniform"],
 )
 def test_the_law_of_outputs_does_not_matter_without_limits(output: dict[str, Any]) -> None:
-    """Four laws of mean 200 have the time between tokens and the E2EL of generalised processor sharing."""
+    """Four distributions of mean 200 have the ITL and the E2EL of generalised processor sharing."""
     scenario = {
         "step_time": linear(0.02, 0.001, 0),
         "kv_cache": POOL,
@@ -209,7 +209,7 @@ def test_the_law_of_outputs_does_not_matter_without_limits(output: dict[str, Any
 
 @pytest.mark.parametrize("users", [1, 4, 16, 64])
 def test_users_without_think_time(users: int) -> None:
-    """A backlog through N slots is N users who never think: constant lengths give X = N / (a O + N w) exactly."""
+    """A backlog through N slots is N users without think time: constant lengths give X = N / (a O + N w) exactly."""
     a, b, c, prompt, output = 0.02, 5e-4, 2e-5, 500, 100
     scenario = {
         "step_time": linear(a, b, c),
@@ -232,7 +232,7 @@ def test_users_without_think_time(users: int) -> None:
 @pytest.mark.parametrize("output", [geometric(100), {"distribution": "uniform", "low": 1, "high": 60}])
 @pytest.mark.parametrize("users", [1, 4, 16])
 def test_users_without_think_time_whatever_the_outputs(users: int, output: dict[str, Any]) -> None:
-    """While somebody waits the rate is N / (a O + N w) exactly, O being the tokens made per request admitted."""
+    """While requests wait the rate is exactly N / (a O + N w), where O is the mean number of tokens per request."""
     a, b, c, prompt = 0.02, 5e-4, 2e-5, 500
     scenario = {
         "step_time": linear(a, b, c),
