@@ -1,4 +1,4 @@
-"""Fitting step times to measurements: of single steps, or of served runs."""
+"""Fits step times to measurements of single steps or of served runs."""
 
 from simqueue.calibration.case import Case, ServedCase, StepCase
 from simqueue.calibration.errors import ErrorRow, error_row, error_rows, percent_errors

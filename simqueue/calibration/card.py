@@ -1,4 +1,4 @@
-"""Turns a fit into a preset file."""
+"""Writes a fit as a preset file."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from simqueue.steptime import Batch, Coefficients
 
 _DIGITS = 4
 _NEXT_TO_ZERO = 1e-6
-"""A search that stays inside its bounds ends beside the bound 0 and not on it; no unit used here is felt below this."""
+"""Values below this are written as 0: the search ends near a bound and not on it, and no value matters below this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What a preset says of itself beside its numbers.
+    """The text of a preset file besides its numbers.
 
     Attributes
     ----------
     description, gpu, engine, fitted_on : str
+        Purpose, measured GPU, measured engine, data.
     version : int
+        Increases when a value changes.
     given : mapping of str to (value, source)
-        Coefficients that were not fitted.
+        Coefficients that were not fitted, with their sources.
     """
 
     description: str
@@ -37,12 +39,12 @@ class Provenance:
 
 
 def rounded(fit: Fit) -> Coefficients:
-    """Return the coefficients as a preset file states them: four significant digits, 0 for what is next to it."""
+    """Return the coefficients as written to a preset file: rounded to four significant digits, or to 0."""
     return Coefficients.model_validate({name: _stated(value) for name, value in fit.coefficients})
 
 
 def valid_range(cases: Sequence[Case]) -> dict[str, Any]:
-    """Return what a set of measurements spans, in the keys of a preset's ``valid``."""
+    """Return the range of a set of measurements, with the keys of ``valid`` in a preset file."""
     batches = [batch for case in cases for batch in _batches(case)]
     active = [case.model.active_parameters / 1e9 for case in cases]
     found: dict[str, Any] = {
@@ -102,7 +104,7 @@ def _span(values: Iterable[float]) -> list[float] | None:
 
 
 def _down(value: float) -> float:
-    """Round down to three significant digits, so that a range contains its data."""
+    """Round down to three significant digits, so that the range contains the data."""
     rounded_value = float(f"{value:.3g}")
     return rounded_value if rounded_value <= value else float(f"{value * 0.9951:.3g}")
 
@@ -113,7 +115,7 @@ def _up(value: float) -> float:
 
 
 def _scalar(value: Any) -> str:
-    """Write a value as YAML; text is quoted where it needs to be."""
+    """Return a value as YAML, with quoted text."""
     if value is None:
         return "null"
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""One measurement of one kind of step, with everything that prices it."""
+"""Measurements, each with the model, GPU and batches that a step-time model needs to predict it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ class StepCase:
     Attributes
     ----------
     where : str
-        The row it stands in, for messages.
+        File and line, for messages.
     model, gpu, tensor_parallel : Model, Gpu, int
+        The measured deployment.
     batch : Batch
-        What the step ran.
+        The work of the step.
     measured_s : float
+        Measured duration.
     group : str
-        Rows that are reported together.
+        Name of the rows that are reported together.
     """
 
     where: str
@@ -45,18 +47,22 @@ class StepCase:
 
 @dataclass(frozen=True, slots=True)
 class ServedCase:
-    """A measured mean of a served run, as a weighted sum of the times of its steps.
+    """A measured mean of a served run, as a weighted sum of the durations of its steps.
 
     Attributes
     ----------
     where : str
+        File and line, for messages.
     model, gpu, tensor_parallel : Model, Gpu, int
+        The measured deployment.
     batches : sequence of Batch
         Kinds of steps of the run.
     weights : sequence of float
-        How often each counts in the mean: ``measured_s`` is to be ``sum(weight * seconds(batch))``.
+        Weight of each kind in the mean: the prediction of `measured_s` is ``sum(weight * seconds(batch))``.
     measured_s : float
+        The measured mean.
     group : str
+        Name of the rows that are reported together.
     """
 
     where: str

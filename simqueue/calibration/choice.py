@@ -1,4 +1,4 @@
-"""Which values a set of measurements can tell, and where the others come from."""
+"""Which values a set of measurements can determine, and the source of the other values."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from simqueue.steptime import Coefficients
 from simqueue.steptime.preset import Preset, load_preset
 
 ENOUGH_PERCENT: Final = 10.0
-"""Mean absolute error on its own rows above which a fit is doubted; the presets of the package are below it."""
+"""Mean absolute error on the fitted rows above which a fit has a warning; the packaged presets are below it."""
 
 SERVED: Final = ("mfu", "seq_us", "step_ms")
-"""What means of served runs can tell: time by prompt token, by sequence, and by step."""
+"""Values that means of served runs can determine: time per prompt token, per sequence, and per step."""
 
 
 def free_for(cases: Sequence[Case], names: Sequence[str] | None) -> list[str]:
-    """Return the values to fit: those named, else those that rows of these kinds depend on."""
+    """Return the values to fit: `names`, else the values that rows of these kinds depend on."""
     if names is not None:
         return list(names)
     steps = [case for case in cases if isinstance(case, StepCase)]
@@ -42,7 +42,7 @@ def _for_steps(cases: Sequence[StepCase]) -> Iterator[str]:
 
 
 def held_fixed(base: str | None, free: Sequence[str]) -> dict[str, float | None]:
-    """Return the values that are not fitted: those of the base preset, else none."""
+    """Return the values that are not fitted, from the base preset; empty without one."""
     preset = _base(base)
     if preset is None:
         return {}
@@ -50,13 +50,13 @@ def held_fixed(base: str | None, free: Sequence[str]) -> dict[str, float | None]
 
 
 def start_from(base: str | None) -> Mapping[str, float]:
-    """Return where the search starts: at the base preset's values."""
+    """Return the start of the search: the values of the base preset; empty without one."""
     preset = _base(base)
     return {} if preset is None else {name: value for name, value in preset.coefficients if value and name in START}
 
 
 def given_by(base: str | None, found: Fit) -> dict[str, tuple[float | None, str]]:
-    """Return the values that a preset states without having fitted them, each with its source."""
+    """Return the values of a preset that were not fitted, each with its source."""
     untouched = Coefficients(bandwidth_share=1.0, mfu=1.0)
     given: dict[str, tuple[float | None, str]] = {}
     for name, value in found.coefficients:
@@ -70,27 +70,28 @@ def given_by(base: str | None, found: Fit) -> dict[str, tuple[float | None, str]
 
 
 def doubts(found: Fit, all_errors: ErrorRow, least: float = ENOUGH_PERCENT) -> Iterator[str]:
-    """Yield what speaks against using a fit as a preset: values that the data does not decide, large errors.
+    """Yield warnings about a fit: values that the data does not determine, and large errors.
 
     Parameters
     ----------
     found : Fit
+        The fit.
     all_errors : ErrorRow
-        The errors over all rows that were fitted.
+        The errors over all fitted rows.
     least : float
-        Mean absolute error, in percent, above which a fit is doubted.
+        Mean absolute error in percent above which there is a warning.
     """
     loose = [name for name in found.free if name in found.not_identified]
     if loose:
         which = "none" if len(loose) == len(found.free) else f"only {len(found.free) - len(loose)}"
         yield (
-            f"the data decides {which} of the {len(found.free)} fitted values; not {', '.join(loose)}: "
-            "outside the rows measured they mean nothing; fewer --free, or others from a --base, or more varied rows"
+            f"the data determines {which} of the {len(found.free)} fitted values; not determined: {', '.join(loose)}; "
+            "do not use them for other batches: fit fewer values with --free, give --base, or add more varied rows"
         )
     if all_errors.mape > least:
         yield (
-            f"the mean error on the rows it was fitted to is {all_errors.mape:.1f} %, above {least:g} %: "
-            "this form of step time, model, GPU and server settings do not describe these measurements"
+            f"the mean error on the fitted rows is {all_errors.mape:.1f} %, above {least:g} %: "
+            "step-time model, model, GPU and server settings do not describe these measurements"
         )
 
 

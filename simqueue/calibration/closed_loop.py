@@ -1,8 +1,9 @@
-"""Served runs in a closed loop as sums of steps: which steps run does not depend on how long they take.
+"""Closed-loop runs as weighted sums of steps.
 
-`concurrency` clients ask again the instant they are answered. Whatever a step takes, it ends, those who are done are
-replaced, and the next step begins: the sequence of batches follows from lengths, policy and pool alone. So a run is
-simulated once, with steps of one second, and any step-time model prices it afterwards. That makes fits exact and cheap.
+Each of `concurrency` clients sends its next request when the previous one has finished. At the end of a step, finished
+requests are replaced and the next step starts, however long the step took. So the sequence of batches depends on
+lengths, policy and pool only. A run is simulated once, with steps of one second; any step-time model then predicts its
+means from the same steps. This makes fits exact and cheap.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from simqueue.steptime import Batch, StepTime
 
 @dataclass(frozen=True, slots=True)
 class ClosedLoop:
-    """What is asked and who serves it.
+    """A closed loop: requests, clients and server.
 
     Attributes
     ----------
     prompt_tokens, output_tokens : sequence of int
-        Of each request, in the order in which they are sent.
+        Lengths of each request, in the order in which they are sent.
     concurrency : int
-        Clients; each sends its next request when the one before is answered.
+        Number of clients.
     blocks, block_size : int
-        The KV pool.
+        Size of the KV pool in blocks, and tokens per block.
     max_num_batched_tokens : int
-        Token budget of a step.
+        Token budget per step.
     scheduler : str
-        ``chunked``, or ``continuous``.
+        ``chunked`` or ``continuous``.
     separate : bool
-        Whether prompts run in steps of their own (``continuous`` only).
+        Whether steps have either prompts or decodes (``continuous`` only).
     """
 
     prompt_tokens: Sequence[int]
@@ -55,14 +56,14 @@ class ClosedLoop:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Kinds of steps of a closed-loop run, and how often each counts in the means.
+    """Kinds of steps of a closed-loop run, with their weights in the means.
 
     Attributes
     ----------
     batches : list of Batch
-        Runs of equal steps stand once, with the context of their middle.
-    counts, tpot_weights, ttft_weights : arrays, one value a batch
-        How many steps there were; mean TPOT and mean TTFT are the sums of weight times duration.
+        Repeated equal steps occur once, with the context in the middle of the repeats.
+    counts, tpot_weights, ttft_weights : arrays, one value per batch
+        Number of steps, and weights: mean TPOT and mean TTFT are the sums of weight times duration.
     """
 
     batches: list[Batch]
@@ -72,15 +73,15 @@ class Composition:
 
 
 def compose(loop: ClosedLoop) -> Composition:
-    """Run the loop with steps of one second and return its steps.
+    """Simulate the loop with steps of one second and return its steps.
 
-    Seats are limited to the concurrency and all requests wait from the start, so that a new one is taken in where a
-    client would have sent it. Its TTFT counts from that departure.
+    All requests wait from the start and at most `concurrency` run, so a request is admitted when a client would have
+    sent it. Its TTFT counts from the end of the previous request.
 
     Raises
     ------
     InputError
-        A request needs more blocks than the pool has.
+        If a request needs more blocks than the pool has.
     """
     ticks = _Ticks()
     requests = [
@@ -130,7 +131,7 @@ def _coverage(
 
 
 class _Ticks(StepTime):
-    """Steps of one second that remember what ran."""
+    """Steps of one second; records the batches."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []

@@ -1,4 +1,4 @@
-"""Errors of a step time against measurements, by group."""
+"""Relative errors of predictions, by group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ class ErrorRow:
     Attributes
     ----------
     group : str
+        Name of the group.
     rows : int
+        Number of measurements.
     mape, median, bias, worst : float
         Mean absolute, median absolute, mean signed, and largest absolute error.
     """
@@ -38,14 +40,14 @@ def percent_errors(cases: Sequence[Case], predicted_s: NDArray[np.float64]) -> N
 
 
 def error_rows(cases: Sequence[Case], predicted_s: NDArray[np.float64], key: Callable[[Case], str]) -> list[ErrorRow]:
-    """Return the errors of each group that `key` forms, in order of first appearance."""
+    """Return the errors of each group, with groups by `key` in order of first appearance."""
     percent = percent_errors(cases, predicted_s)
     groups = np.array([key(case) for case in cases])
     return [error_row(group, percent[groups == group]) for group in dict.fromkeys(groups.tolist())]
 
 
 def error_row(group: str, percent: NDArray[np.float64]) -> ErrorRow:
-    """Return one group's errors."""
+    """Return the errors of one group, from relative errors in percent."""
     size = np.abs(percent)
     return ErrorRow(
         group, len(percent), float(size.mean()), float(np.median(size)), float(percent.mean()), float(size.max())

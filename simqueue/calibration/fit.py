@@ -1,4 +1,4 @@
-"""Finds the values of a calibrated roofline that come closest to measured times."""
+"""Fits the values of a calibrated roofline to measured durations."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scipy.optimize import least_squares
 from simqueue.calibration.case import Case, ServedCase
 from simqueue.errors import InputError
 from simqueue.hardware import Gpu, Model
+from simqueue.names import unknown
 from simqueue.steptime import Coefficients, StepTime
 from simqueue.steptime.calibrated import CalibratedStepTime
 
@@ -36,7 +37,7 @@ BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
     "host_seq_us": (0.0, 2000.0),
     "step_ms": (0.0, 50.0),
 }
-"""Least and greatest value of each coefficient that a fit may give."""
+"""Lower and upper bound of each coefficient in a fit."""
 
 START: Final[Mapping[str, float]] = {
     "bandwidth_share": 0.85,
@@ -55,35 +56,37 @@ START: Final[Mapping[str, float]] = {
     "host_seq_us": 50.0,
     "step_ms": 0.5,
 }
-"""Where the search starts."""
+"""Start of the search."""
 
 NOISE: Final = 0.03
-"""Relative errors well above this weigh linearly and no longer with their square, so that outliers do not lead."""
+"""Relative errors well above this are weighted linearly instead of by their square, to limit outliers."""
 
 LOOSE: Final = 0.5
-"""A value whose standard error is more than this share of it is reported as not identified."""
+"""A value is reported as not identified if its standard error is above this share of the value."""
 
 TIED: Final = 0.9
-"""Correlation of two estimates above which they are named together."""
+"""Correlation of two estimates above which they are reported together."""
 
 FLAT: Final = 1e-8
-"""Relative size below which a change of the errors is that of rounding."""
+"""Relative size below which a change of the errors is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What a fit found.
+    """The result of a fit.
 
     Attributes
     ----------
     coefficients : Coefficients
+        All values, fitted and given.
     free : tuple of str
-        Which of them were fitted.
+        Names of the fitted values.
     standard_errors : mapping of str to float
-        Of the fitted ones, from the curvature at the optimum; infinite where nothing depends on the value.
+        Standard errors of the fitted values, from the curvature at the optimum; infinite if no row depends on it.
     not_identified : mapping of str to str
-        Fitted values that the data does not decide, and why.
-    predicted_s : array, one a case
+        Fitted values that the data does not determine, with the reason.
+    predicted_s : array, one value per case
+        Predicted durations.
     """
 
     coefficients: Coefficients
@@ -99,23 +102,22 @@ def fit(
     fixed: Mapping[str, float | None] | None = None,
     start: Mapping[str, float] | None = None,
 ) -> Fit:
-    """Fit `free` coefficients to measured times, the others staying at `fixed` or their defaults.
+    """Fit the coefficients `free` to measured durations; the others are `fixed` or have their defaults.
 
     Minimises a soft-L1 loss of relative errors within `BOUNDS` (scipy's trust-region reflective least squares).
 
     Raises
     ------
     InputError
-        There are fewer cases than coefficients to fit, or a coefficient is unknown.
+        If there are fewer cases than coefficients to fit, or a coefficient is unknown.
     """
-
-    unknown = [name for name in free if name not in BOUNDS]
-    if unknown:
-        raise InputError(f"calibrate: unknown coefficient {unknown[0]!r}; known: {', '.join(BOUNDS)}")
+    for name in free:
+        if name not in BOUNDS:
+            raise InputError(f"calibrate: {unknown('coefficient', name, BOUNDS)}")
     if len(cases) < len(free):
         raise InputError(
-            f"calibrate: {len(cases)} rows cannot decide {len(free)} values ({', '.join(free)}); "
-            f"name at most {len(cases)} with --free and take the others from a preset with --base"
+            f"calibrate: {len(cases)} rows cannot determine {len(free)} values ({', '.join(free)}); "
+            f"fit at most {len(cases)} with --free and take the others from a preset with --base"
             if cases
             else "calibrate: there are no rows to fit to"
         )
@@ -141,18 +143,18 @@ def fit(
 
 
 def coefficients(fixed: Mapping[str, float | None], free: Sequence[str], values: Vector) -> Coefficients:
-    """Return coefficients with `values` under the names of `free`; shares that nobody gave are 1."""
+    """Return the coefficients with `values` for the names in `free`; missing shares are 1."""
     given = {"bandwidth_share": 1.0, "mfu": 1.0, **fixed, **dict(zip(free, map(float, values), strict=True))}
     return Coefficients.model_validate(given)
 
 
 def predict(cases: Sequence[Case], chosen: Coefficients) -> Vector:
-    """Return the time that each case takes under these coefficients, in seconds."""
+    """Return the predicted duration of each case in seconds."""
     return price(cases, lambda model, gpu, tp: CalibratedStepTime.of(model, gpu, tp, chosen))
 
 
 def price(cases: Sequence[Case], step_time_of: Callable[[Model, Gpu, int], StepTime]) -> Vector:
-    """Return the time that each case takes under the step times of its model, GPU and tensor_parallel."""
+    """Return the duration of each case in seconds, with a step-time model per model, GPU and tensor_parallel."""
     known: dict[tuple[int, int, int], StepTime] = {}
     times = np.empty(len(cases))
     for i, case in enumerate(cases):
@@ -168,9 +170,9 @@ def price(cases: Sequence[Case], step_time_of: Callable[[Model, Gpu, int], StepT
 
 
 def _covariance(jacobian: Vector, residuals: Vector, values: Vector) -> Vector:
-    """Return the covariance of the relative values; directions that change no error get an enormous variance.
+    """Return the covariance of the relative values; directions that change no error have a very large variance.
 
-    Columns that no row depends on are left out as zeros.
+    Columns that no row depends on are zero.
     """
     rows, columns = jacobian.shape
     variance = float(residuals @ residuals) / max(1, rows - columns)
@@ -183,7 +185,7 @@ def _covariance(jacobian: Vector, residuals: Vector, values: Vector) -> Vector:
 def _not_identified(
     free: Sequence[str], values: Vector, covariance: Vector, seen: NDArray[np.bool_]
 ) -> Iterator[Loose]:
-    """Yield values at a bound, values that nothing depends on, and values known to half of themselves at best."""
+    """Yield values that no row depends on, values at a bound, and values with a large standard error."""
     relative = np.sqrt(np.diag(covariance))
     for i, name in enumerate(free):
         low, high = BOUNDS[name]
@@ -191,17 +193,17 @@ def _not_identified(
         if not seen[i]:
             yield name, "no row depends on it"
         elif values[i] - low < near:
-            yield name, f"at its least value, {low:g}"
+            yield name, f"at its lower bound, {low:g}"
         elif high - values[i] < near:
-            yield name, f"at its greatest value, {high:g}"
+            yield name, f"at its upper bound, {high:g}"
         elif relative[i] > LOOSE:
             partner = _partner(i, covariance, relative, seen)
-            told = "" if partner is None else f"; hardly told from {free[partner]}"
+            told = "" if partner is None else f"; hard to separate from {free[partner]}"
             yield name, f"{values[i]:.3g} with a standard error of {_error(relative[i] * values[i])}{told}"
 
 
 def _partner(i: int, covariance: Vector, relative: Vector, seen: NDArray[np.bool_]) -> int | None:
-    """Return the value that moves most against value `i` without changing the errors, if one clearly does."""
+    """Return the value with the largest correlation with value `i`, if it is above `TIED`."""
     correlations = np.abs(covariance[i]) / np.maximum(relative[i] * relative, np.finfo(float).tiny)
     correlations[i], correlations[~seen] = 0.0, 0.0
     best = int(np.argmax(correlations))

@@ -1,4 +1,4 @@
-"""Fits the linear step time to measured steps, whatever ran them: it needs no model and no GPU."""
+"""Fits linear step times to measured steps; needs no model and no GPU."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ COLUMNS = ("decode_seqs", "prefill_tokens", "ms")
 
 @dataclass(frozen=True, slots=True)
 class StepMean:
-    """Steps of one shape, and what they took.
+    """Mean duration of steps with the same batch.
 
     Attributes
     ----------
     decode_seqs, prefill_tokens : int
+        The batch.
     mean_s : float
+        Mean duration.
     steps : int
-        How many were measured.
+        Number of measured steps.
     """
 
     decode_seqs: int
@@ -34,17 +36,17 @@ class StepMean:
     steps: int = 1
 
     def terms(self) -> tuple[float, float, float, float]:
-        """Return what the four values of the linear cost are multiplied with."""
+        """Return the factors of the four fitted values."""
         return 1.0, float(self.prefill_tokens), float(self.decode_seqs > 0), float(self.decode_seqs)
 
 
 def fit_linear(rows: Sequence[StepMean]) -> LinearStepTime:
-    """Return the linear cost, no value negative, that is closest to measured steps by relative error.
+    """Return the linear model with the least squared relative error; no value is negative.
 
     Raises
     ------
     InputError
-        If there are no decodes or no prompt tokens in any step.
+        If no step has decodes, or no step has prompt tokens.
     """
     if not any(row.decode_seqs for row in rows) or not any(row.prefill_tokens for row in rows):
         raise InputError("calibrate: a linear step time needs measured steps with decodes and with prompt tokens")
@@ -56,12 +58,12 @@ def fit_linear(rows: Sequence[StepMean]) -> LinearStepTime:
 
 
 def read_step_means(file: Path) -> list[StepMean]:
-    """Read a CSV with ``decode_seqs``, ``prefill_tokens`` and ``ms``; further columns are not used.
+    """Read a CSV with ``decode_seqs``, ``prefill_tokens`` and ``ms``; other columns are ignored.
 
     Raises
     ------
     InputError
-        If the file cannot be read, a column is missing or a value is out of range.
+        If the file cannot be read, a column is missing, or a value is out of range.
     """
     table = read_table(file, str(file), pad=True)
     table.check_columns(COLUMNS)

@@ -1,7 +1,7 @@
-"""Fits step times to a log of single requests, whose steps depend on the times that are sought.
+"""Fits step times to a log of requests by fixed-point iteration.
 
-With arrivals at given instants the batches follow from how long steps take. So the run is simulated with the best
-values known, the values are fitted to the steps that came out, and so on until they stay: a fixed point.
+With given arrival times, the batches of a run depend on the durations of its steps. So the run is simulated with the
+current values, the values are fitted to the resulting steps, and this is repeated until the values no longer change.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from simqueue.steptime.calibrated import CalibratedStepTime
 
 ROUNDS: Final = 6
 STILL: Final = 0.01
-"""Relative change of every value below which the rounds end."""
+"""The iteration ends if the relative change of every value is below this."""
 GROUPS: Final = 30
-"""Requests are taken together in so many groups, in order of arrival: one mean TPOT each."""
+"""Number of groups of requests, in order of arrival; the fit uses the mean TPOT of each group."""
 
 
 def fit_log(
@@ -40,7 +40,7 @@ def fit_log(
     Raises
     ------
     InputError
-        A request cannot be served by this pool, or there are too few requests for so many values.
+        If a request can never be served with this pool, or there are fewer groups than values to fit.
     """
     current = Coefficients.model_validate({"bandwidth_share": 1.0, "mfu": 1.0, **fixed})
     for _ in range(ROUNDS):
@@ -54,7 +54,7 @@ def fit_log(
 
 def log_cases(log: Sequence[LoggedRequest], values: Coefficients, target: Target, server: Server) -> list[ServedCase]:
     """Simulate the log under these values and return the mean TPOT of each group as a sum of step times."""
-    witness = _Witness(CalibratedStepTime.of(target.model, target.gpu, target.tensor_parallel, values))
+    recorder = _Recorder(CalibratedStepTime.of(target.model, target.gpu, target.tensor_parallel, values))
     requests = [
         Request(f"r{i}", request.arrival_s, request.prompt_tokens, request.output_tokens)
         for i, request in enumerate(log)
@@ -65,17 +65,17 @@ def log_cases(log: Sequence[LoggedRequest], values: Coefficients, target: Target
         {"max_num_seqs": server.max_num_seqs, "max_num_batched_tokens": server.max_num_batched_tokens}
     )
     policy = policy_class(settings, kv, RequestLimits())  # type: ignore[call-arg] # the contract's constructor
-    columns = Simulation(requests, policy, witness, RunOptions(fast=False)).run().requests
+    columns = Simulation(requests, policy, recorder, RunOptions(fast=False)).run().requests
     if any(columns["status"] != "finished"):
-        reason = next((reason for reason in columns["reject_reason"] if reason), "a request never ends")
+        reason = next((reason for reason in columns["reject_reason"] if reason), "a request never finishes")
         raise InputError(f"request log: {reason}")
-    starts_s = np.array(witness.starts_s)
+    starts_s = np.array(recorder.starts_s)
     first = np.searchsorted(starts_s, columns["first_token_s"])
     last = np.searchsorted(starts_s, columns["finish_s"])
     places = [i for i, request in enumerate(log) if request.tpot_s is not None]
     edges = np.linspace(0, len(places), min(GROUPS, len(places)) + 1).astype(int)
     return [
-        _case(places[low:high], log, first, last, witness.batches, target) for low, high in pairwise(edges.tolist())
+        _case(places[low:high], log, first, last, recorder.batches, target) for low, high in pairwise(edges.tolist())
     ]
 
 
@@ -102,8 +102,8 @@ def _near(before: float | None, after: float | None) -> bool:
     return abs((after or 0.0) - (before or 0.0)) <= STILL * abs(after or 0.0)
 
 
-class _Witness(StepTime):
-    """A step time that remembers what it priced, and when."""
+class _Recorder(StepTime):
+    """A step-time model that records start and batch of each step."""
 
     def __init__(self, inner: StepTime) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Reads a user's table of measured steps, and names the rows that cannot be."""
+"""Reads a table of measured steps, and lists the rows that cannot be measurements."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ KNOWN = ("ms", "context_tokens", *_INTEGERS)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What was measured.
+    """The measured deployment.
 
     Attributes
     ----------
     model, gpu : Model, Gpu
+        Model and GPU.
     tensor_parallel : int
-        Where the table has no column of that name.
+        Number of GPUs, for rows without a value of their own.
     memory_share : float
-        Share of the GPU's memory that weights and KV may take.
+        Share of the GPU's memory for weights and KV.
     """
 
     model: Model
@@ -97,7 +98,7 @@ def _case(row: Row, target: Target) -> StepCase:
 
 
 def _impossible(case: StepCase, target: Target) -> str | None:
-    """Say why physics forbids a row, if it does: faster than the peaks allow, or more KV than the memory holds."""
+    """Return why a row is physically impossible (faster than the peaks, or more KV than memory), or None."""
     bound = RooflineStepTime.of(case.model, case.gpu, case.tensor_parallel, bandwidth_share=1.0, mfu=1.0)
     measured_ms, least_ms = 1e3 * case.measured_s, 1e3 * bound.seconds(case.batch)
     if measured_ms < least_ms:

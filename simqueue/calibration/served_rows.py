@@ -1,4 +1,4 @@
-"""Reads served results: means by concurrency, or a log of single requests."""
+"""Reads results of a server: means by concurrency, or a log of requests."""
 
 from __future__ import annotations
 
@@ -27,18 +27,20 @@ SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """How the measured server schedules.
+    """Scheduler and KV pool of the measured server.
 
     Attributes
     ----------
     scheduler : str
         ``chunked`` or ``continuous``.
     max_num_seqs, max_num_batched_tokens : int
+        Most running requests, and token budget per step.
     memory_share : float
+        Share of the GPU's memory for weights and KV.
     blocks : int or None
-        The KV pool; None: what the memory leaves.
+        Size of the KV pool; None: from the memory.
     shortest : float
-        Lengths are drawn evenly from this share of the nominal ones up to them; 1: all as long as stated.
+        Lengths are uniform between this share of the nominal length and the nominal length; 1: all nominal.
     """
 
     scheduler: str = "chunked"
@@ -51,7 +53,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One request of a log; times in seconds, `tpot_s` None for one-token answers."""
+    """One request of a log; times are in seconds; `tpot_s` is None for outputs of one token."""
 
     arrival_s: float
     prompt_tokens: int
@@ -135,7 +137,7 @@ def pool_blocks(target: Target, server: Server, tensor_parallel: int) -> int:
 
 
 def drawn_lengths(nominal: float, shortest: float, n: int, generator: np.random.Generator) -> Sequence[int]:
-    """Return `n` lengths drawn evenly from `shortest` times the nominal one up to it."""
+    """Return `n` lengths, uniform between `shortest` times the nominal length and the nominal length."""
     if shortest >= 1:
         return [round(nominal)] * n
     lengths: NDArray[np.int64] = generator.integers(max(1, round(shortest * nominal)), round(nominal), n, endpoint=True)

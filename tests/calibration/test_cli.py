@@ -177,8 +177,8 @@ def test_a_fit_that_describes_nothing_is_doubted_loudly(measured: Path, capsys: 
     )
     assert run_command(["calibrate", str(measured), *MODEL, "--out", "own.yaml"]) == 0
     undecided, error, written, use = capsys.readouterr().out.splitlines()[-4:]
-    assert undecided.startswith("warning: the data decides none of the 4 fitted values")
-    assert error.startswith("warning: the mean error on the rows it was fitted to is ")
+    assert undecided.startswith("warning: the data determines none of the 4 fitted values")
+    assert error.startswith("warning: the mean error on the fitted rows is ")
     assert written == "written: own.yaml"
     assert use.startswith("to use it in spite of the warnings: step_time: ")
     # A time a sequence that the search pushed against its bound is stated as the bound.
@@ -190,5 +190,5 @@ def test_too_few_rows_point_to_a_base(measured: Path, capsys: pytest.CaptureFixt
     measured.write_text("ms,decode_seqs,context_tokens\n7.9,32,1024\n9.1,64,1024\n")
     assert run_command(["calibrate", str(measured), *MODEL, "--out", "own.yaml"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "2 rows cannot decide 4 values" in line
-    assert line.endswith("name at most 2 with --free and take the others from a preset with --base")
+    assert "2 rows cannot determine 4 values" in line
+    assert line.endswith("fit at most 2 with --free and take the others from a preset with --base")

@@ -104,7 +104,7 @@ def test_a_value_at_its_bound_is_named() -> None:
         "mfu": 0.71,
     }
     found = fit(rows, ["kv_bandwidth_share"], fixed)
-    assert found.not_identified == {"kv_bandwidth_share": "at its greatest value, 1"}
+    assert found.not_identified == {"kv_bandwidth_share": "at its upper bound, 1"}
 
 
 def test_two_values_that_only_occur_together_are_not_identified() -> None:
@@ -115,13 +115,13 @@ def test_two_values_that_only_occur_together_are_not_identified() -> None:
     together_ms = 32 * found.coefficients.layer_us / 1e3 + found.coefficients.step_ms
     assert together_ms == pytest.approx(32 * 26e-3 + 0.9, rel=0.05)
     assert set(found.not_identified) == {"layer_us", "step_ms"}
-    assert found.not_identified["layer_us"].endswith("hardly told from step_ms")
-    assert found.not_identified["step_ms"].endswith("hardly told from layer_us")
+    assert found.not_identified["layer_us"].endswith("hard to separate from step_ms")
+    assert found.not_identified["step_ms"].endswith("hard to separate from layer_us")
 
 
 def test_too_few_rows_and_unknown_values_are_refused() -> None:
     """Fewer rows than values, or a value that does not exist, is an input error."""
-    with pytest.raises(InputError, match="3 rows cannot decide 4 values"):
+    with pytest.raises(InputError, match="3 rows cannot determine 4 values"):
         fit(cases()[:3], ["mfu", "layer_us", "seq_us", "step_ms"])
     with pytest.raises(InputError, match="unknown coefficient 'speed'; known: bandwidth_share, "):
         fit(cases(), ["speed"])

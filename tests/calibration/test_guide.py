@@ -45,7 +45,7 @@ def test_served_means_of_the_guide_can_be_fitted(tmp_path: Path, monkeypatch: py
 
 def test_every_value_of_a_preset_is_explained() -> None:
     """The reference names each value of the calibrated form in its formula and in its table."""
-    formula, table = REFERENCE.split("| value | unit | what it is |")
+    formula, table = REFERENCE.split("| value | unit | meaning |")
     for name in Coefficients.model_fields:
         assert name in formula
         assert f"`{name}`" in table
