@@ -21,6 +21,7 @@ PURE = "SIMQUEUE_PURE"
 COMPILED = (
     "simqueue/request.py",
     "simqueue/schedulers/base.py",
+    "simqueue/schedulers/answers.py",
     "simqueue/schedulers/step.py",
     "simqueue/schedulers/seats.py",
     "simqueue/schedulers/decoding.py",

@@ -29,12 +29,13 @@ from mypy_extensions import mypyc_attr
 
 from simqueue.kvcache.base import KVCache
 from simqueue.request import Job, Request
+from simqueue.schedulers.answers import budget_of
 from simqueue.schedulers.base import Plan, Policy
 from simqueue.schedulers.decoding import DecodeCounters
 from simqueue.schedulers.keys import IterationSettings
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.seats import Seats
-from simqueue.schedulers.step import Step, whole_number
+from simqueue.schedulers.step import Step
 from simqueue.schedulers.waiting import FirstComeFirstServed, WaitingQueue, waiting_queue
 from simqueue.settings import Settings
 
@@ -163,7 +164,7 @@ class IterationPolicy(Policy):
 
     def plan(self, now_s: float) -> Plan | None:
         """Decide the next step."""
-        step = Step(self, now_s, whole_number(self, "budget", self.budget()))
+        step = Step(self, now_s, budget_of(self))
         self.compose(step)
         return step.close()
 

@@ -6,12 +6,11 @@ The builder does the books (seats, blocks, budget, counters). The policy is aske
 
 from __future__ import annotations
 
-from operator import index
 from typing import TYPE_CHECKING
 
-from simqueue.errors import RunError
 from simqueue.kvcache.base import NO_HIT
 from simqueue.request import Job
+from simqueue.schedulers.answers import chunk_of, victim_of
 from simqueue.schedulers.base import Plan
 from simqueue.steptime.base import Batch
 
@@ -113,7 +112,7 @@ class Step(Plan):
         for job in list(prefilling):
             if job not in prefilling:
                 continue  # preempted for a request before it
-            new = self._chunk(job)
+            new = chunk_of(self._policy, job, self)
             if not new:
                 break
             before = job.computed_tokens
@@ -136,7 +135,7 @@ class Step(Plan):
         job = policy.waiting.head
         self.head_hit = hit = kv.lookup(job) if kv.shares else NO_HIT
         cached = job.computed_tokens = hit.tokens
-        new = self._chunk(job)
+        new = chunk_of(policy, job, self)
         fits = new > 0 and kv.can_admit(job, hit, cached + new, others_run=bool(self._seats.running))
         if not (fits and policy.may_admit(job, self)):
             job.computed_tokens = 0
@@ -276,46 +275,9 @@ class Step(Plan):
     def _make_room(self, job: Job, need: int) -> bool:
         """Preempt until `need` blocks are free; return False if `job` itself was preempted."""
         while need > self._kv.free:
-            victim = self._victim()
+            victim = victim_of(self._policy, self)
             granted = self._decodes_run and victim.decoding and (self._granted is None or victim in self._granted)
             self.preempt(victim, granted=int(granted))
             if victim is job:
                 return False
         return True
-
-    # -- answers of the policy, checked --------------------------------------------------------------------------
-
-    def _chunk(self, job: Job) -> int:
-        """Return the policy's `chunk`, which must be part of what is left to compute."""
-        rest = job.known_tokens - job.computed_tokens
-        new = whole_number(self._policy, "chunk", self._policy.chunk(job, self))
-        if not 0 <= new <= rest:
-            given = f"{type(self._policy).__name__}.chunk gives {new} tokens to '{job.request.request_id}'"
-            raise RunError(f"{given}: must be 0 to {rest}, its rest")
-        return new
-
-    def _victim(self) -> Job:
-        """Return the policy's `victim`, which must hold a seat and have no prompt tokens of this step."""
-        victim = self._policy.victim(self)
-        if not isinstance(victim, Job) or victim not in self._seats.running or victim in self.served:
-            name = type(self._policy).__name__
-            shown = f"'{victim.request.request_id}'" if isinstance(victim, Job) else repr(victim)
-            raise RunError(f"{name}.victim gives {shown}: must be one of self.running that is not in step.served")
-        return victim
-
-
-def whole_number(policy: object, rule: str, answer: object) -> int:
-    """Return the answer of a policy's rule as a Python integer; numpy's integers count as such.
-
-    Raises
-    ------
-    RunError
-        If it is something else, naming the policy's class and the rule.
-    """
-    if type(answer) is int:
-        return answer
-    try:
-        return index(answer)  # type: ignore[arg-type]  # what is no integer is what the except is for
-    except TypeError:
-        name = f"{type(policy).__name__}.{rule}"
-        raise RunError(f"{name} gives {answer!r}: must be a whole number of tokens") from None

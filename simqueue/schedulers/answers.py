@@ -1,0 +1,70 @@
+"""Answers of a policy's rules, checked once and in one place, so that errors name the class and the rule.
+
+The checks also keep it invisible whether the engine is compiled: numpy's integers count as integers, and a wrong type
+is the same error in both cases.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING
+
+from simqueue.errors import RunError
+from simqueue.request import Job
+
+if TYPE_CHECKING:
+    from simqueue.schedulers.iteration import IterationPolicy
+    from simqueue.schedulers.step import Step
+
+
+def budget_of(policy: IterationPolicy) -> int:
+    """Return the policy's `budget`.
+
+    Raises
+    ------
+    RunError
+        If it is not a whole number.
+    """
+    return _whole_number(policy, "budget", policy.budget())
+
+
+def chunk_of(policy: IterationPolicy, job: Job, step: Step) -> int:
+    """Return the policy's `chunk` for `job`.
+
+    Raises
+    ------
+    RunError
+        If it is not a whole number, or not part of what is left to compute.
+    """
+    rest = job.known_tokens - job.computed_tokens
+    new = _whole_number(policy, "chunk", policy.chunk(job, step))
+    if not 0 <= new <= rest:
+        given = f"{type(policy).__name__}.chunk gives {new} tokens to '{job.request.request_id}'"
+        raise RunError(f"{given}: must be 0 to {rest}, its rest")
+    return new
+
+
+def victim_of(policy: IterationPolicy, step: Step) -> Job:
+    """Return the policy's `victim`.
+
+    Raises
+    ------
+    RunError
+        If it holds no seat, or was given prompt tokens in this step.
+    """
+    victim = policy.victim(step)
+    if not isinstance(victim, Job) or victim not in policy.running or victim in step.served:
+        shown = f"'{victim.request.request_id}'" if isinstance(victim, Job) else repr(victim)
+        given = f"{type(policy).__name__}.victim gives {shown}"
+        raise RunError(f"{given}: must be one of self.running that is not in step.served")
+    return victim
+
+
+def _whole_number(policy: IterationPolicy, rule: str, answer: object) -> int:
+    if type(answer) is int:
+        return answer
+    try:
+        return index(answer)  # type: ignore[arg-type]  # the except is for what is not a number
+    except TypeError:
+        given = f"{type(policy).__name__}.{rule} gives {answer!r}"
+        raise RunError(f"{given}: must be a whole number of tokens") from None
