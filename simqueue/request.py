@@ -1,4 +1,4 @@
-"""A request: what is asked (`Request`) and what becomes of it (`Job`)."""
+"""A request: what is asked (`Request`), and the request on its way through a replica (`Job`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Status(StrEnum):
-    """How a request ended; the four counts add up to the requests that arrived."""
+    """How a request ended. The four counts add up to the requests that arrived."""
 
     FINISHED = "finished"
     REJECTED = "rejected"
@@ -18,7 +18,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One thing asked of the server.
+    """One request to the server.
 
     Attributes
     ----------
@@ -27,29 +27,29 @@ class Request:
     arrival_s : float
         When it arrives, in seconds from the start of the run.
     prompt_tokens, output_tokens : int
-        Tokens to read and tokens to make, each at least 1.
+        Number of prompt and output tokens, each at least 1.
     priority : int
         Smaller is more urgent; used by ``order: priority``.
     deadline_s : float or None
-        Absolute time by which the client wants its answer; used by ``order: deadline``.
+        Absolute time by which the client wants all tokens; used by ``order: deadline``.
     request_class : str or None
         A label for summaries.
     prompt : tuple of (stream, start, length) or None
-        Which tokens the prompt is made of, for prefix caches: pieces of streams, their lengths adding up to
-        `prompt_tokens`. Equal (stream, position) are equal tokens. None: tokens like nobody else's.
+        Identity of the prompt tokens, for prefix caches: pieces of streams whose lengths add up to `prompt_tokens`.
+        Equal (stream, position) are equal tokens. None: no token is shared with another request.
     output_stream : int or None
-        The j-th output token is (output_stream, j). None: tokens like nobody else's.
+        The j-th output token is (output_stream, j). None: no token is shared with another request.
     wanted_s : float or None
-        When its person first wanted the answer: before `arrival_s` where it waited at the client or is a retry. None:
-        at `arrival_s`. Latencies count from here.
+        When the client first wanted the answer: before `arrival_s` if it waited at the client or is a retry. None: at
+        `arrival_s`. Latencies count from here.
     gives_up_s : float or None
-        When its client stops waiting. None: never.
+        When the client stops waiting. None: never.
     attempt : int
         0 for the first, 1 for the first retry.
     session, client : str or None
-        Whose turn it is; labels for tables.
+        Session and client that the request belongs to; labels for tables.
     pool : str or None
-        Under which name its client's rules are found; None: there are none.
+        Name of the client rules (timeout, retry, concurrency limit); None: no rules.
     """
 
     request_id: str
@@ -69,12 +69,12 @@ class Request:
     pool: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Say how to make it again: frozen, it cannot be filled in later (between processes, or by copy)."""
+        """Return how to make it again: it is frozen, so it cannot be filled in after it was made (pickle, copy)."""
         return Request, tuple([getattr(self, field.name) for field in fields(self)])
 
     @property
     def is_special(self) -> bool:
-        """Whether it asks for more than a prompt and an output at a time."""
+        """Whether it has more than an arrival, a prompt length and an output length."""
         urgent = self.priority != 0 or self.deadline_s is not None or self.gives_up_s is not None
         return urgent or self.prompt is not None or self.output_stream is not None
 
@@ -89,29 +89,29 @@ class Request:
 
 
 class Job:
-    """A request on its way through a replica: what the scheduler decided and what the client saw.
+    """A request on its way through a replica: what the scheduler decided, and what the client saw.
 
-    The scheduler owns the first group of attributes, the recorder the second; each only reads the other's.
+    The scheduler writes the first group of attributes, the recorder the second. Each only reads the other group.
 
     Attributes
     ----------
     output_tokens : int
-        Tokens that will be made: those asked for, or fewer where the policy cuts them.
+        Tokens that will be made: those of the request, or fewer if the policy cuts them.
     known_tokens : int
-        Prompt and output tokens that exist (while not decoding; decoding requests are counted by the clock).
+        Prompt and output tokens that exist (while not decoding; `DecodeCounters` counts decoding requests).
     computed_tokens : int
         Known tokens whose KV is in the cache (while not decoding).
     decoding : bool
-        Whether it stands in the decode counters.
+        Whether it is part of the decode counters.
     base, last_step, rank : int
-        Its entry there: tokens less steps at joining, the step of its last token, its rank by admission.
+        Its entry there: tokens less steps when it started, the step of its last token, its rank by admission.
     first_scheduled_s, first_token_s, last_token_s : float or None
         Times of what the client saw, in seconds.
     max_itl_s : float or None
-        Longest wait between two of its tokens so far.
+        Longest gap between two of its tokens so far.
     preemptions, recomputed_tokens, cached_tokens, tokens_emitted : int
     joined_tick : int or None
-        Decode ticks that had passed when its latest run of decodes began; None while it does not decode.
+        Number of ticks when it last started to decode; None while it does not decode.
     """
 
     __slots__ = (

@@ -8,7 +8,7 @@ The base keeps queue, seats, blocks and counters. A policy is the set of rules t
 ``chunk(job, step)``      how many context tokens `job` computes in this step
 ``may_admit(job, step)``  whether the head of the queue can have a seat now, besides seats, blocks and budget
 ``victim(step)``          which request is preempted if blocks are short
-``compose(step)``         the whole step: who comes first, put together with the verbs of `Step`
+``compose(step)``         the whole step: what comes first, put together with the verbs of `Step`
 ========================  ==========================================================================================
 
 By default a step is: decodes, one token each; unfinished prefills, in order of admission; then, unless a request was

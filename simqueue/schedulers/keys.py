@@ -1,4 +1,4 @@
-"""Scenario keys of the policies, each with what it means; the policies themselves are a module each."""
+"""Scenario keys of the policies, with their meaning; each policy is a module of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simqueue.settings import Settings, invalid
 
 
 def _check_budget(tokens: int, seqs: int) -> None:
-    """Refuse a token budget that does not reach for all seats."""
+    """Reject a token budget that is too small for all seats."""
     if tokens < seqs:
         text = f"must be at least max_num_seqs = {seqs}, one token for each running request"
         raise invalid(text, "max_num_batched_tokens", value=tokens)
@@ -21,7 +21,7 @@ class IterationSettings(Settings):
     """Keys that every iteration-level policy has."""
 
     max_num_seqs: int = Field(
-        256, ge=1, description="seats: requests that may run at one time", json_schema_extra={"unit": "requests"}
+        256, ge=1, description="seats: requests that can run at one time", json_schema_extra={"unit": "requests"}
     )
     order: Order = Field("fcfs", description="which waiting request is admitted next; ties by arrival")
 
@@ -48,7 +48,7 @@ class ChunkedSettings(BudgetSettings):
     chunk_tokens: int | None = Field(
         None,
         ge=1,
-        description="most prompt tokens one request gets in a step; null: only the budget limits it",
+        description="most prompt tokens per request and step; null: only the budget limits them",
         json_schema_extra={"unit": "tokens"},
     )
 
@@ -58,7 +58,7 @@ class ContinuousSettings(BudgetSettings):
 
     prefill: Literal["mixed", "separate"] = Field(
         "mixed",
-        description="mixed: whole prompts join the decodes of a step; separate: a step of prompts alone comes first",
+        description="mixed: whole prompts run beside the decodes of a step; separate: prompts have steps of their own, which come first",
     )
 
 
@@ -66,24 +66,24 @@ class StaticSettings(Settings):
     """Keys of the static policy."""
 
     max_num_seqs: int = Field(32, ge=1, description="most requests in a wave", json_schema_extra={"unit": "requests"})
-    order: Order = Field("fcfs", description="who enters the next wave first; ties by arrival")
+    order: Order = Field("fcfs", description="which waiting request enters the next wave first; ties by arrival")
     batch: Literal["dynamic", "fixed"] = Field(
         "dynamic",
-        description="dynamic: a wave takes what waits; fixed: it waits until it is full (or wave_timeout_s is over)",
+        description="dynamic: a wave takes the waiting requests; fixed: it starts when it is full (or after wave_timeout_s)",
     )
     wave_timeout_s: float | None = Field(
         None,
         ge=0,
-        description="longest that the oldest waiting request waits for a fixed wave to fill; null: for ever",
+        description="longest time that the oldest waiting request waits for a fixed wave to fill; null: for ever",
         json_schema_extra={"unit": "s"},
     )
     release: Literal["wave_end", "own_end"] = Field(
         "wave_end",
-        description="when a request's answer is complete for its client: with the wave, or its last token",
+        description="when a request is finished: with the end of its wave, or with its last token",
     )
     emit: Literal["as_made", "wave_end"] = Field(
         "as_made",
-        description="when tokens after the first reach the client: as they are made, or with the wave's end",
+        description="when tokens after the first reach the client: as they are made, or at the end of the wave",
     )
 
     @model_validator(mode="after")
@@ -107,14 +107,14 @@ class LlamaCppSettings(Settings):
         json_schema_extra={"unit": "tokens"},
     )
     kv_unified: bool = Field(
-        True, description="whether any slot may use the whole context, or each has an equal part of it"
+        True, description="whether every slot can use the whole context; false: each has an equal part"
     )
 
 
 class VllmV0Settings(Settings):
     """Flags of the engine, by its own names."""
 
-    max_num_seqs: int = Field(ge=1, description="requests that may run at one time")
+    max_num_seqs: int = Field(ge=1, description="requests that can run at one time")
     max_num_batched_tokens: int = Field(ge=1, description="token budget of a step")
     enable_chunked_prefill: bool = Field(False, description="whether prompts are cut and run beside decodes")
     padded_prompts: bool = Field(False, description="whether prompts of a step count as long as the longest (0.2.x)")
@@ -124,12 +124,14 @@ class VllmV0Settings(Settings):
 class VllmV1Settings(Settings):
     """Flags of the engine, by its own names. All are set once a version has given its defaults."""
 
-    max_num_seqs: int = Field(ge=1, description="requests that may run at one time")
+    max_num_seqs: int = Field(ge=1, description="requests that can run at one time")
     max_num_batched_tokens: int = Field(ge=1, description="token budget of a step")
-    policy: Literal["fcfs", "priority"] = Field("fcfs", description="order of the queue, and who is preempted")
-    enable_chunked_prefill: bool = Field(True, description="whether prompts may be cut to the rest of the budget")
+    policy: Literal["fcfs", "priority"] = Field(
+        "fcfs", description="order of the queue, and which request is preempted"
+    )
+    enable_chunked_prefill: bool = Field(True, description="whether prompts can be cut to the rest of the budget")
     long_prefill_token_threshold: int = Field(
-        0, ge=0, description="most prompt tokens a request gets in a step; 0: no cap of its own"
+        0, ge=0, description="most prompt tokens per request and step; 0: only the budget limits them"
     )
     long_prefill_token_threshold_adaptive: bool = Field(
         False, description="raise the cap to max_num_batched_tokens over the requests in the system"

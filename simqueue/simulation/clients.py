@@ -1,7 +1,7 @@
-"""What clients do: wait for their turn to send, give up, ask again, think, ask the next thing.
+"""What clients do: keep a concurrency limit, time out, retry, think, send the next turn of a session.
 
-Each request, user and session is a SimPy process. What a client sees at the end of a step it reacts to at once, before
-new arrivals of the same instant; timeouts come after these.
+Each request, user and session is a SimPy process. A client reacts at once to what it sees at the end of a step, before
+the arrivals of the same instant. Timeouts come after the arrivals.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from simqueue.simulation import clock
 from simqueue.simulation.clock import Order
 from simqueue.traffic import Rules, Session, SessionGroup
 
-PATIENCE_WITH_REFUSALS = 10_000
-"""How often in a row a user may be refused at one instant before the run is given up: it would never end."""
+MOST_REJECTIONS_IN_A_ROW = 10_000
+"""Rejections of one session in a row, at one instant, after which the run fails: it would never end."""
 
 Life = Generator[Event, Any, Status]
 
 
 class Server(Protocol):
-    """Where requests are sent."""
+    """The place that requests are sent to."""
 
     def serve(self, request: Request) -> Life:
-        """Send `request` now and wait until it is finished, refused, or given up at `gives_up_s`."""
+        """Send `request` now and wait until it is finished, rejected, or timed out at `gives_up_s`."""
 
-    def turned_away(self, request: Request, status: Status) -> None:
-        """Record a request that ends now at its client, without having been sent."""
+    def never_sent(self, request: Request, status: Status) -> None:
+        """Record a request that ends now at its client and was never sent."""
 
 
-class Gate:
-    """At most `limit` requests of one workload at the server; the others wait at the client in order."""
+class ConcurrencyLimit:
+    """At most `limit` requests of one workload at the server; others wait at the client, in order."""
 
     def __init__(self, env: simpy.Environment, limit: int) -> None:
         self._env = env
@@ -45,40 +45,40 @@ class Gate:
         self._queue: deque[tuple[Request, Event]] = deque()
 
     def enter(self, request: Request) -> Generator[Event, Any, bool]:
-        """Wait until `request` may be sent; return False if its client has given up before."""
+        """Wait until `request` can be sent; return False if it timed out before."""
         env = self._env
-        if self._free and not _over(request, env.now):
+        if self._free and not _timed_out(request, env.now):
             self._free -= 1
             return True
-        if _over(request, env.now):
+        if _timed_out(request, env.now):
             return False
-        ticket = Event(env)
-        place = (request, ticket)
-        self._queue.append(place)
+        turn = Event(env)
+        entry = (request, turn)
+        self._queue.append(entry)
         if request.gives_up_s is not None:
             timer = clock.at(env, request.gives_up_s, Order.TIMEOUT)
-            timer.callbacks.append(lambda _: self._give_up(place))
-        sent: bool = yield ticket
+            timer.callbacks.append(lambda _: self._time_out(entry))
+        sent: bool = yield turn
         return sent
 
     def leave(self) -> None:
-        """Let the next one in."""
+        """Send the next waiting request."""
         while self._queue:
-            request, ticket = self._queue.popleft()
-            sent = not _over(request, self._env.now)
-            ticket.succeed(sent)
+            request, turn = self._queue.popleft()
+            sent = not _timed_out(request, self._env.now)
+            turn.succeed(sent)
             if sent:
                 return
         self._free += 1
 
     def waiting(self) -> list[Request]:
-        """Return who waits, in order."""
+        """Return the waiting requests, in order."""
         return [request for request, _ in self._queue]
 
-    def _give_up(self, place: tuple[Request, Event]) -> None:
-        if not place[1].triggered:
-            self._queue.remove(place)
-            place[1].succeed(False)
+    def _time_out(self, entry: tuple[Request, Event]) -> None:
+        if not entry[1].triggered:
+            self._queue.remove(entry)
+            entry[1].succeed(False)
 
 
 class Clients:
@@ -96,16 +96,18 @@ class Clients:
         self._env = env
         self._server = server
         self._rules = rules
-        self._gates = {
-            pool: Gate(env, found.max_concurrency) for pool, found in rules.items() if found.max_concurrency is not None
+        self._limits = {
+            pool: ConcurrencyLimit(env, found.max_concurrency)
+            for pool, found in rules.items()
+            if found.max_concurrency is not None
         }
 
     def ask(self, request: Request) -> Life:
-        """Live through a request that is wanted now, with all its attempts; return how the last one ended."""
+        """Play a request that is wanted now, with all its retries; return how the last attempt ended."""
         env = self._env
         rules = self._rules.get(request.pool, _NO_RULES) if request.pool is not None else _NO_RULES
         wanted_s = request.arrival_s if request.wanted_s is None else request.wanted_s
-        patience_s = None if request.gives_up_s is None else request.gives_up_s - env.now
+        timeout_s = None if request.gives_up_s is None else request.gives_up_s - env.now
         first = request
         while True:
             status = yield from self._attempt(request)
@@ -120,97 +122,97 @@ class Clients:
                 request_id=f"{first.request_id}~{attempt}",
                 arrival_s=env.now,
                 wanted_s=wanted_s,
-                gives_up_s=None if patience_s is None else env.now + patience_s,
+                gives_up_s=None if timeout_s is None else env.now + timeout_s,
                 attempt=attempt,
             )
 
     def _attempt(self, request: Request) -> Life:
         env = self._env
-        gate = self._gates.get(request.pool) if request.pool is not None else None
-        if gate is None:
+        limit = self._limits.get(request.pool) if request.pool is not None else None
+        if limit is None:
             return (yield from self._server.serve(request))
-        sent = yield from gate.enter(request)
+        sent = yield from limit.enter(request)
         if env.now > request.arrival_s:
             wanted_s = request.arrival_s if request.wanted_s is None else request.wanted_s
             request = replace(request, arrival_s=env.now, wanted_s=wanted_s)
         if not sent:
-            self._server.turned_away(request, Status.TIMED_OUT)
+            self._server.never_sent(request, Status.TIMED_OUT)
             return Status.TIMED_OUT
         status = yield from self._server.serve(request)
-        gate.leave()
+        limit.leave()
         return status
 
     def start(self, group: SessionGroup) -> None:
-        """Let the people of a group come, each at its time."""
-        self._env.process(_Asking(self._env, self, group).everybody())
+        """Start the sessions of a group, each at its time."""
+        self._env.process(_Sessions(self._env, self, group).start_all())
 
     def waiting(self) -> bool:
-        """Return whether anybody waits at its client for its turn to send."""
-        return any(gate.waiting() for gate in self._gates.values())
+        """Return whether a request waits at its client because of a concurrency limit."""
+        return any(limit.waiting() for limit in self._limits.values())
 
     def never_sent(self, now_s: float) -> list[Request]:
-        """Return the requests that still wait at their clients when the run ends at `now_s`."""
+        """Return the requests that are still waiting at their clients when the run ends at `now_s`."""
         return [
             replace(
                 request, arrival_s=now_s, wanted_s=request.arrival_s if request.wanted_s is None else request.wanted_s
             )
-            for gate in self._gates.values()
-            for request in gate.waiting()
+            for limit in self._limits.values()
+            for request in limit.waiting()
         ]
 
 
 _NO_RULES = Rules()
 
 
-class _Asking:
-    """A group at work."""
+class _Sessions:
+    """Plays the sessions of one group."""
 
     def __init__(self, env: simpy.Environment, clients: Clients, group: SessionGroup) -> None:
         self._env, self._clients, self._group = env, clients, group
-        self._asked = 0
+        self._sent = 0
 
-    def everybody(self) -> Generator[Event, Any, None]:
+    def start_all(self) -> Generator[Event, Any, None]:
         """Start each session at its time."""
         env = self._env
         for session in self._group.sessions:
             if session.start_s > env.now or env.now == 0:
                 yield clock.at(env, session.start_s, Order.ARRIVAL)
-            env.process(self._person(session))
+            env.process(self._play(session))
 
-    def _person(self, session: Session) -> Generator[Event, Any, None]:
-        env, refused = self._env, 0
+    def _play(self, session: Session) -> Generator[Event, Any, None]:
+        env, rejected = self._env, 0
         for turn in session.turns:
             if turn.think_s > 0:
-                refused = 0
+                rejected = 0
                 yield clock.at(env, env.now + turn.think_s, Order.ARRIVAL)
-            if not self._may_ask():
+            if not self._may_send():
                 return
-            self._asked += 1
+            self._sent += 1
             request = moved(turn.request, env.now)
             if self._group.stream_offset:
                 request = request.with_streams_moved(self._group.stream_offset)
             status = yield from self._clients.ask(request)
             if status is Status.FINISHED:
-                refused = 0
+                rejected = 0
                 continue
             if self._group.ends_on_failure:
                 return
-            refused += status is Status.REJECTED
-            if refused > PATIENCE_WITH_REFUSALS:
+            rejected += status is Status.REJECTED
+            if rejected > MOST_REJECTIONS_IN_A_ROW:
                 raise RunError(
-                    f"{turn.request.client}: {refused} requests in a row are refused at {env.now:g} s; with a think "
+                    f"{turn.request.client}: {rejected} requests in a row are rejected at {env.now:g} s; with a think "
                     "time of 0 this would never end"
                 )
 
-    def _may_ask(self) -> bool:
+    def _may_send(self) -> bool:
         group = self._group
         if group.until_s is not None and self._env.now >= group.until_s:
             return False
-        return group.max_requests is None or self._asked < group.max_requests
+        return group.max_requests is None or self._sent < group.max_requests
 
 
 def moved(request: Request, now_s: float) -> Request:
-    """Return a request that was described as if asked at time 0, asked at `now_s`."""
+    """Return a request whose times count from 0, sent at `now_s`."""
     return replace(
         request,
         arrival_s=now_s,
@@ -219,6 +221,6 @@ def moved(request: Request, now_s: float) -> Request:
     )
 
 
-def _over(request: Request, now_s: float) -> bool:
-    """Whether its client's patience is over: it is not sent any more."""
+def _timed_out(request: Request, now_s: float) -> bool:
+    """Whether the timeout of a request has passed, so that it is not sent any more."""
     return request.gives_up_s is not None and request.gives_up_s <= now_s

@@ -1,17 +1,17 @@
-"""The one place that touches SimPy's insides: events at absolute times, ordered within an instant, movable.
+"""The only module that uses SimPy's internals: events at absolute times, ordered within an instant, movable.
 
-SimPy orders events by (time, priority, insertion) and schedules by delay; but ``now + (t - now)`` rounds, so an event
-meant for the very instant of another one can miss it. Here an event is put at `t` itself, and the priority says what
-comes first within one instant:
+SimPy orders events by (time, priority, insertion) and schedules by delay. But ``now + (t - now)`` rounds, so an event
+meant for the same instant as another one can miss it. Here an event is put at `t` itself. Its priority says what comes
+first within one instant:
 
 1. steps end: finished requests leave, seats and blocks are freed, clients react;
 2. requests arrive, in order of arrival, then of their place in the workload;
 3. clients time out;
 4. the horizon: what happens at it is included;
-5. idle replicas plan, once, having seen all of that.
+5. idle replicas plan, once, after all of that.
 
-Three shortcuts keep that order and save the way through SimPy's heap: `leap` goes to a time before which nothing
-happens, `happen` lets those who wait for something go on at once, `begin` starts a process within what happens now.
+Three shortcuts keep that order and avoid SimPy's heap: `leap` goes to a time before which nothing happens, `happen`
+triggers an event and runs its callbacks at once, `begin` starts a process at once.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Order(IntEnum):
 
 
 def next_s(env: simpy.Environment) -> float:
-    """Return when the next thing happens that somebody waits for; infinity if nothing does.
+    """Return the time of the next event that has callbacks; infinity if there is none.
 
-    What would pass without effect is taken out on the way: the end of a process, a moved event. Whoever makes an event
-    must therefore wait for it before time goes on.
+    Events without callbacks (the end of a process, a moved event) are removed on the way. So code that makes an event
+    must wait for it before time goes on.
     """
     queue: list[Any] = env._queue
     while queue:
@@ -53,14 +53,14 @@ def next_s(env: simpy.Environment) -> float:
 
 
 def shared(env: simpy.Environment) -> bool:
-    """Return whether anything else is still to happen at this very instant."""
+    """Return whether another event is still to happen at this instant."""
     return next_s(env) <= env._now
 
 
 def leap(env: simpy.Environment, time_s: float) -> bool:
-    """Let it be `time_s` at once, if nothing happens before or then; return whether nothing does.
+    """Set the time to `time_s` if no event happens before or then; return whether it was set.
 
-    The same as to wait for an event at `time_s`, which would be the next one, without the way through the heap.
+    The same as waiting for an event at `time_s` that would be the next one, without the heap.
     """
     if next_s(env) <= time_s:
         return False
@@ -83,7 +83,7 @@ def at(env: simpy.Environment, time_s: float, order: Order) -> Event:
 
 
 def put(event: Event, time_s: float, order: Order) -> None:
-    """Let a pending `event` happen at exactly `time_s`. Precondition: it has not been put or triggered before."""
+    """Schedule a pending `event` at exactly `time_s`. Precondition: it is neither scheduled nor triggered."""
     env = event.env
     if time_s < env._now:
         raise ValueError(f"an event at {time_s} s lies before now, {env.now} s")
@@ -94,9 +94,9 @@ def put(event: Event, time_s: float, order: Order) -> None:
 
 
 def move(event: Event, time_s: float, order: Order) -> Event:
-    """Return the event that takes the place of a pending one, with everybody who waits for it, at `time_s`.
+    """Return an event at `time_s` that replaces a scheduled one and has its callbacks.
 
-    The old event stays in SimPy's heap, where it will pass without effect.
+    The old event stays in SimPy's heap without callbacks.
     """
     successor = at(event.env, time_s, order)
     successor.callbacks, event.callbacks = event.callbacks, []
@@ -104,7 +104,7 @@ def move(event: Event, time_s: float, order: Order) -> Event:
 
 
 def happen(event: Event, value: Any) -> None:
-    """Let a pending `event` happen now, within what happens at this moment: who waits for it goes on at once."""
+    """Trigger a pending `event` now and run its callbacks at once."""
     env = event.env
     active = env._active_proc
     event._ok = True
@@ -116,7 +116,7 @@ def happen(event: Event, value: Any) -> None:
 
 
 def begin(env: simpy.Environment, generator: Generator[Event, Any, Any]) -> Process:
-    """Return a new process whose first part, up to what it waits for, runs at once and not by an event of its own."""
+    """Return a new process whose first part, up to its first event, runs at once and not by an event of its own."""
     active = env._active_proc
     process = Process.__new__(Process)
     process.env = env

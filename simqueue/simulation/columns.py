@@ -1,4 +1,4 @@
-"""Typed columns that grow row by row; numpy sees them after the run, or a sink in chunks while it is under way."""
+"""Typed columns that grow row by row; numpy reads them after the run, or a sink in chunks during the run."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ STREAMED_ROWS = 32 * ROWS_AT_ONCE
 
 
 class Sink(Protocol):
-    """Where the rows of a table go while a run is under way."""
+    """Where the rows of a table go during a run."""
 
     def write(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Take rows in; every call has the same columns of the same types."""
+        """Take rows; every call has the same columns with the same types."""
 
     def finish(self) -> Table:
-        """Return all rows that were taken in. Nothing is written after that."""
+        """Return all rows that were written. Nothing is written after that."""
 
 
 Sinks = Callable[[str], Sink]
@@ -30,7 +30,7 @@ Sinks = Callable[[str], Sink]
 
 
 class Columns:
-    """A table under construction: 8 bytes a number, references for text.
+    """A table under construction: 8 bytes per number, references for text.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Columns:
         return list(self._columns)
 
     def stream_to(self, sink: Sink) -> None:
-        """Let rows go to `sink` in chunks, instead of being kept."""
+        """Write rows to `sink` in chunks, instead of keeping them."""
         self._sink = sink
 
     def append(self, row: Sequence[Any]) -> None:
@@ -60,11 +60,11 @@ class Columns:
         rows = self._rows
         rows.append(row)
         if len(rows) == ROWS_AT_ONCE:
-            self._settle()
+            self._flush()
 
     def extend(self, columns: Sequence[Sequence[Any] | NDArray[Any]]) -> None:
         """Add many rows, given as columns of equal length; arrays are float64 or int64, as their column is."""
-        self._settle()
+        self._flush()
         for column, values in zip(self._columns.values(), columns, strict=True):
             if isinstance(values, np.ndarray):
                 column.frombytes(values.tobytes())
@@ -74,14 +74,14 @@ class Columns:
 
     def arrays(self) -> Table:
         """Return the finished table as arrays: float64, int64, or object. They share memory with the table."""
-        self._settle()
+        self._flush()
         if self._sink is None:
             return KeptTable(self._arrays())
         self._spill(all_rows=True)
         return self._sink.finish()
 
-    def _settle(self) -> None:
-        """Write the rows that wait into their columns; many at once cost a third of one by one."""
+    def _flush(self) -> None:
+        """Move buffered rows into the columns; many at once cost a third of one by one."""
         if self._rows:
             for column, values in zip(self._columns.values(), zip(*self._rows, strict=True), strict=True):
                 column.extend(values)
@@ -89,7 +89,7 @@ class Columns:
             self._spill()
 
     def _spill(self, *, all_rows: bool = False) -> None:
-        """Hand rows on, always so many at a time: how files are divided does not depend on how rows came."""
+        """Write rows to the sink, always the same number at a time: chunks do not depend on how rows were added."""
         if self._sink is None:
             return
         rows = len(self) if all_rows else len(self) // STREAMED_ROWS * STREAMED_ROWS
@@ -105,7 +105,7 @@ class Columns:
 
 
 class Reordered(Mapping[str, NDArray[Any]]):
-    """Columns with their rows sorted by one of them, which is left out; each is made when it is asked for.
+    """Columns with their rows sorted by one of them, which is left out; each is made when it is read.
 
     Parameters
     ----------

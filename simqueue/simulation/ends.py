@@ -1,4 +1,4 @@
-"""When steps end: single ones, and folded ones as far as anybody may let them run."""
+"""When steps end: single steps, and repeated ones as far as they can run before the next event."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from simqueue.simulation.options import NEVER_S, RunOptions
 from simqueue.steptime.base import StepTime
 
 SURELY_COMPUTED = 32
-"""So many steps in a row are priced without asking whether anything happens before."""
+"""This many steps in a row are priced without asking for the next event."""
 
 
 class StepEnds:
-    """Prices the steps of one replica.
+    """Computes the ends of the steps of one replica.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class StepEnds:
     step_time : StepTime
     options : RunOptions
     one_at_a_time : bool
-        Whether a step is planned only when the one before has ended.
+        Whether a step is planned only after the step before has ended.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class StepEnds:
         self._plain = one_at_a_time and options.ticks_per_s is None
 
     def of_single(self, plan: Plan, now_s: float) -> list[float]:
-        """Return when `plan` ends, if it starts now and is a plain single step; else an empty list."""
+        """Return the end of `plan` if it starts now and is a plain single step; else an empty list."""
         if plan.repeat < 1:
             raise RunError(f"a plan at {now_s:g} s has repeat = {plan.repeat}: must be at least 1")
         if not self._plain or plan.preempted or (plan.repeat > 1 and self._fast):
@@ -52,7 +52,11 @@ class StepEnds:
         return ends_s
 
     def go_on(self, running: InFlight) -> None:
-        """Compute when further repeats end: of all that are left, or of as many as may run before anything happens."""
+        """Compute the ends of further repeats: of all that are left, or of those that start before the next event.
+
+        The next event can shorten the plan, so ends after it may be computed for nothing. Their number is estimated
+        from the length of the last step.
+        """
         until_s, n = NEVER_S, running.more
         if n > SURELY_COMPUTED:
             until_s = clock.next_s(self._env)

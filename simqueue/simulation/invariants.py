@@ -1,4 +1,4 @@
-"""What must hold in every run, as code. Switched on by ``RunOptions.check`` (and in all tests).
+"""What must hold in every run, as code. Used with ``RunOptions.check``, and in all tests.
 
 Each check compares two independent accounts of the same thing; sums of floats agree to 1e-9 relative.
 """
@@ -93,7 +93,11 @@ def _answers_end_with_their_last_token(recording: Recording, policy: Policy) -> 
     span_s, longest_s = last_s - requests["first_token_s"][done], requests["max_itl_s"][done]
     slack_s = TOLERANCE * (1 + last_s)
     if (np.isnan(longest_s) != (gaps == 0)).any():
-        _fail("who has more than one token has a longest gap", int(np.isnan(longest_s).sum()), int((gaps == 0).sum()))
+        _fail(
+            "a request with more than one token has a longest gap",
+            int(np.isnan(longest_s).sum()),
+            int((gaps == 0).sum()),
+        )
     if (longest_s > span_s + slack_s).any() or (longest_s * gaps < span_s - slack_s).any():
         _fail("the longest gap fits its request", "a gap", "first to last token")
 
@@ -105,7 +109,7 @@ def _tokens_are_conserved(recording: Recording) -> None:
     if (emitted[finished] != asked[finished]).any():
         _fail("finished requests have all tokens", int(emitted[finished].sum()), int(asked[finished].sum()))
     if (emitted > asked).any():
-        _fail("nobody gets more tokens than asked", int((emitted - asked).max()), 0)
+        _fail("no request gets more tokens than asked", int((emitted - asked).max()), 0)
     first_tokens = int(np.count_nonzero(~np.isnan(requests["first_token_s"])))
     gaps = int(recording.gaps["tokens"].sum())
     if int(emitted.sum()) != first_tokens + gaps:
@@ -122,25 +126,25 @@ def _gaps_span_the_answers(recording: Recording) -> None:
         float(np.nansum(spans)),
     )
     if len(gap_s) and tokens.min() < 1:
-        _fail("every gap belongs to somebody", int(tokens.min()), ">= 1")
+        _fail("every gap belongs to a request", int(tokens.min()), ">= 1")
     if len(gap_s):
         longest = float(np.nanmax(requests["max_itl_s"]))
         if longest != gap_s.max():
-            _fail("the longest gap is somebody's longest", float(gap_s.max()), longest)
+            _fail("the longest gap is a request's longest", float(gap_s.max()), longest)
 
 
 def _blocks_stay_in_the_pool(recording: Recording, policy: Policy) -> None:
     used = recording.steps["blocks_used"]
     if len(used) and used.max() > recording.blocks_total:
         _fail("used blocks fit the pool", int(used.max()), recording.blocks_total)
-    everybody_left = (recording.requests["status"] != Status.UNFINISHED.value).all()
-    # a client may have gone in the very step that the horizon cuts
-    if everybody_left and recording.unfinished_step_s is None and policy.kv.used:
+    all_left = (recording.requests["status"] != Status.UNFINISHED.value).all()
+    # a client can time out in the step in flight at the horizon
+    if all_left and recording.unfinished_step_s is None and policy.kv.used:
         _fail("an idle pool is empty", policy.kv.used, 0)
 
 
 def _little(recording: Recording, recorder: Recorder) -> None:
-    """Little's law on the sample path: the area under the number inside is the time that all spent inside."""
+    """Little's law on the sample path: the area under the number inside is the time that all requests spent inside."""
     requests = recording.requests
     end_s = np.where(requests["status"] == Status.UNFINISHED.value, recording.end_s, requests["finish_s"])
     spent = float((end_s - requests["arrival_s"]).sum())

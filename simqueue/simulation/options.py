@@ -1,4 +1,4 @@
-"""How a run is played, beside what is played, and what an observer sees of it."""
+"""Options of a run, and what an observer sees of it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ NEVER_S = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a run is played, beside what is played.
+    """Options of a run.
 
     Attributes
     ----------
     horizon_s : float
-        The run ends here (inclusive); infinity: when nothing is left to do.
+        When the run ends (inclusive); infinity: when nothing is left to do.
     fast : bool
         Whether equal steps in a row become one event. The tables are the same, byte for byte.
     check : bool
         Whether the policy's invariants are verified after every commit.
     ticks_per_s : int or None
-        Step ends are rounded to this many ticks a second.
+        Step ends are rounded to this many ticks per second; None: not rounded.
     max_queued_requests : int or None
-        Who arrives when no seat is free and so many wait is turned away; None: the queue has no limit.
+        Requests that arrive while no seat is free and this many are waiting are rejected; None: no limit.
     """
 
     horizon_s: float = NEVER_S
@@ -37,14 +37,14 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class SeenStep:
-    """A step as an observer sees it when it has ended.
+    """A step that has ended, as an observer sees it.
 
     Attributes
     ----------
     plan : Plan
     planned_s, start_s, end_s : float
     free_blocks : int
-        Once its finished requests have given theirs back.
+        After the requests that leave with the step have given back theirs.
     """
 
     plan: Plan

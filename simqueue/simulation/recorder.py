@@ -1,4 +1,4 @@
-"""Takes flat values during the run and hands them over as a `Recording` at its end."""
+"""Collects flat values during the run and returns them as a `Recording` at its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Recorder:
     Parameters
     ----------
     counts_slots : bool
-        Whether padded rows and idle slots are worth counting (policies with waves).
+        Whether padded rows and idle slots are counted (policies with padded batches).
     """
 
     def __init__(self, *, counts_slots: bool) -> None:
@@ -39,7 +39,7 @@ class Recorder:
         self._requests = RequestRows()
 
     def stream_to(self, sinks: Sinks) -> None:
-        """Let all tables go to sinks named requests, steps and gaps, instead of being kept."""
+        """Write all tables to sinks named requests, steps and gaps, instead of keeping them."""
         self._streamed = True
         self._requests.columns.stream_to(sinks("requests"))
         self.rows.columns.stream_to(sinks("steps"))
@@ -48,7 +48,7 @@ class Recorder:
     # -- requests ------------------------------------------------------------------------------------------------
 
     def arrived(self, job: Job, now_s: float) -> None:
-        """Log that `job` has come in and is served or waits."""
+        """Log that `job` has arrived and was not rejected."""
         self._inside_changes(now_s)
         self.inside[job] = None
         self.max_concurrent = max(self.max_concurrent, len(self.inside))
@@ -58,23 +58,23 @@ class Recorder:
         self._end(job, Status.REJECTED, now_s, reason=reason, replica=-1)
 
     def finished(self, job: Job, now_s: float) -> None:
-        """Log that `job` leaves with its whole answer; tokens not delivered before are delivered now."""
+        """Log that `job` leaves with all its tokens; tokens not delivered before are delivered now."""
         self.tokens.left(job)
         if job.tokens_emitted < job.output_tokens:
             self.tokens.burst(job, job.output_tokens - job.tokens_emitted, now_s)
         self._leave(job, now_s, Status.FINISHED)
 
     def timed_out(self, job: Job, now_s: float) -> None:
-        """Log that the server lets `job` go, whose client has gone."""
+        """Log that `job` leaves because its client timed out."""
         self.tokens.left(job)
         self._leave(job, now_s, Status.TIMED_OUT)
 
     def never_sent(self, job: Job, now_s: float, status: Status) -> None:
-        """Log that `job` ended at its client, without reaching the server."""
+        """Log that `job` ended at its client and never reached the server."""
         self._end(job, status, now_s, replica=-1)
 
     def unfinished(self, now_s: float) -> None:
-        """Log that the run is over for everybody who is still inside."""
+        """Log the end of the run for all requests that are still waiting or running."""
         for job in list(self.inside):
             self.tokens.left(job)
             self._leave(job, now_s, Status.UNFINISHED)
@@ -89,14 +89,14 @@ class Recorder:
                 job.cached_tokens = cached
 
     def lost(self, plan: Plan) -> None:
-        """Log who got nothing by a plan: preempted or left out."""
+        """Log the requests that got no token in a plan: preempted or left out."""
         for job in plan.preempted:
             self.tokens.left(job)
         for job in plan.left_out:
             self.tokens.left(job)
 
     def ran(self, plan: Plan, start_s: float, ends_s: Sequence[float], parts: Sequence[RowPart] = ()) -> None:
-        """Log steps that ended, and their tokens; `parts`: how they look in the steps table, if not all alike."""
+        """Log steps that ended, and their tokens; `parts`: their table rows, if they are not all alike."""
         tokens, ticking = self.tokens, plan.ticking
         if parts:
             for part in parts:
@@ -164,8 +164,8 @@ class Recorder:
         ended = self._requests.ended
         ended.append((job, status, now_s, reason, replica))
         if len(ended) == ENDED_AT_ONCE:
-            self.tokens.settle()
-            self._requests.settle()
+            self.tokens.flush()
+            self._requests.flush()
 
 
 def _prefix_statistics(kv: KVCache) -> PrefixStatistics | None:

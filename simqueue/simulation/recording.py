@@ -1,4 +1,4 @@
-"""What one run of one policy leaves behind: columns, not objects. Tables and metrics are made from this alone."""
+"""The result of one run of one policy: columns, not objects. Tables and metrics are made from this alone."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Column = NDArray[Any]
 
 
 class Table(Mapping[str, Column]):
-    """Columns of equal length, in memory or in a file; each lookup returns one of them whole."""
+    """Columns of equal length, in memory or in a file; a lookup returns a whole column."""
 
     @abstractmethod
     def parts(self, *names: str) -> Iterator[Mapping[str, Column]]:
-        """Go through the rows in order, some at a time: as many as the table finds easy to have in memory.
+        """Go through the rows in order, in parts that fit in memory.
 
         Parameters
         ----------
         *names : str
-            The columns that are wanted.
+            Names of the wanted columns.
 
         Raises
         ------
@@ -50,7 +50,7 @@ class PrefixStatistics:
     queried_tokens, hit_tokens : int
         At first admissions.
     self_hit_tokens : int
-        Found by preempted requests that came back, which mostly find their own; counted in neither of the others.
+        Found by preempted requests when they return; mostly their own. Not part of the other two.
     """
 
     queried_tokens: int
@@ -60,40 +60,38 @@ class PrefixStatistics:
 
 @dataclass(frozen=True)
 class Recording:
-    """Columns of one run. Times are seconds from the start; NaN stands for 'never happened' in float columns.
+    """Columns of one run. Times are seconds from the start; NaN means "never happened" in float columns.
 
     Attributes
     ----------
     requests : mapping of str to array, each of length n_requests, in order of arrival
-        request_id (object), request_class (object, None where not given), arrival_s, prompt_tokens, output_tokens,
-        due_tokens (what the policy lets it make: the output, or less), status (object: a `Status` value),
-        reject_reason (object, None), replica (int, -1 where none), first_scheduled_s, first_token_s, last_token_s,
-        finish_s (of a rejected request: its arrival; NaN where unfinished), max_itl_s, preemptions,
-        cached_tokens, recomputed_tokens, tokens_emitted, wanted_s (when its person first wanted it: its arrival, or
-        earlier where it waited at the client or is a retry), attempt, session and client (object, None).
+        request_id (object), request_class (object, None if not given), arrival_s, prompt_tokens, output_tokens,
+        due_tokens (output tokens, or fewer if the policy cuts them), status (object: a `Status` value),
+        reject_reason (object, None), replica (int, -1 for none), first_scheduled_s, first_token_s, last_token_s,
+        finish_s (of a rejected request: its arrival; NaN if unfinished), max_itl_s, preemptions,
+        cached_tokens, recomputed_tokens, tokens_emitted, wanted_s (when its client first wanted it: its arrival, or
+        earlier if it waited at the client or is a retry), attempt, session and client (object, None).
     steps : Table, n_rows in order of time
         start_s, duration_s, repeat, last_step_s, decode_seqs, context_tokens, prefill_tokens, prefill_seqs,
         blocks_used, running, waiting, preempted.
     gaps : Table
-        gap_s, tokens: every gap between two consecutive tokens of one request, as a value and how many tokens it holds
-        for.
+        gap_s, tokens: the gaps between two consecutive tokens of one request, and how many tokens have this gap.
     blocks_total, blocks_peak : int
-        The KV pool and the most that was ever used, in blocks.
+        The KV pool and the most that was used at one time, in blocks.
     max_concurrent : int
-        The most requests that were inside (waiting or running) at one time.
+        The most requests that were waiting or running at one time.
     slot_steps, idle_slot_steps : int or None
-        Rows times steps of padded waves and how many of these made no token; None for policies without waves.
+        Rows times steps of padded batches, and how many of these made no token; None if batches are not padded.
     end_s : float
         When the run ended: the last departure, or the horizon.
     warnings : tuple of str
-        One line each, for people.
+        One line each.
     unfinished_step_s : float or None
-        How long the step that was under way at the end had run by then; it is not among `steps`. None: none was.
+        How long the step in flight at the end of the run had run; it is not part of `steps`. None: there was none.
     prefix : PrefixStatistics or None
-        What the prefix cache found; None without one.
+        What the prefix cache found; None without a prefix cache.
     special : mapping of str to Request
-        By id, the requests that ask for more than lengths at a time (tokens of their own, urgency, patience), as they
-        were asked.
+        By id, the requests with more than an arrival and lengths (`Request.is_special`), as they arrived.
     """
 
     requests: Mapping[str, Column]

@@ -1,6 +1,6 @@
-"""The requests table: one row each, in the order in which requests end.
+"""The requests table: one row per request, in the order in which requests end.
 
-Whoever has ended changes no more; so a row is read off its request not at once but with a thousand others.
+A request that has ended does not change any more. So its row is read later, together with a thousand others.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _ASKED = (
     "session",
     "client",
 )
-"""What is read off a request."""
+"""Columns read from a request."""
 _HAPPENED = ("index", "output_tokens", "preemptions", "cached_tokens", "recomputed_tokens", "tokens_emitted")
-"""What is read off a job; its output tokens are those that were due."""
+"""Columns read from a job; its output tokens are the due tokens."""
 _TIMES = ("first_scheduled_s", "first_token_s", "last_token_s", "max_itl_s")
-"""What is read off a job and may be missing."""
+"""Columns read from a job that can be missing."""
 
 _asked, _happened, _times = attrgetter(*_ASKED), attrgetter(*_HAPPENED), attrgetter(*_TIMES)
 
@@ -42,9 +42,9 @@ class RequestRows:
     ----------
     columns : Columns
     ended : list of (Job, status, end, reason, replica)
-        Whose rows are still to be read off. Who adds to it settles it once it holds `ENDED_AT_ONCE`.
+        Requests whose rows are still to be read. The caller that adds to it flushes it when it has `ENDED_AT_ONCE`.
     special : dict of str to Request
-        By id, those that ask for more than lengths at a time.
+        By id, requests with more than an arrival and lengths (`Request.is_special`).
     """
 
     def __init__(self) -> None:
@@ -78,11 +78,11 @@ class RequestRows:
 
     def arrays(self) -> Table:
         """Return the finished table."""
-        self.settle()
+        self.flush()
         return self.columns.arrays()
 
-    def settle(self) -> None:
-        """Read off the rows of those who have ended."""
+    def flush(self) -> None:
+        """Read the rows of the requests that have ended."""
         if not self.ended:
             return
         jobs, statuses, ends_s, reasons, replicas = zip(*self.ended, strict=True)

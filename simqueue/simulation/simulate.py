@@ -36,15 +36,15 @@ class Simulation:
     ----------
     requests : Traffic, or iterable of Request in order of arrival
     policy : Policy
-        A fresh one; it is changed by the run.
+        A new one; the run changes it.
     step_time : StepTime
     options : RunOptions
     on_end : callable, optional
-        Called with the number of requests that have left, each time one leaves.
+        Called with the number of requests that have ended, each time one ends.
     observer : callable, optional
         Called with each step that ends, if steps are not folded.
     sinks : callable, optional
-        Where the tables go while the run is under way; by default they are kept in memory.
+        Where the tables go during the run; by default they are kept in memory.
     """
 
     def __init__(
@@ -93,15 +93,15 @@ class Simulation:
                 self.env.run(until=clock.at(self.env, horizon_s, Order.HORIZON))
             else:
                 self.env.run()
-        somebody = self.recorder.inside or self._clients.waiting()
-        end_s = horizon_s if horizon_s < NEVER_S and somebody else self._last_event_s
+        unfinished = self.recorder.inside or self._clients.waiting()
+        end_s = horizon_s if horizon_s < NEVER_S and unfinished else self._last_event_s
         end_s = max(end_s, self.recorder.last_end_s)
         warnings = [*self._stuck_warnings(), *self._not_folded()]
         for job in self.replica.cancelled():
             self.recorder.timed_out(job, end_s)
         self.recorder.unfinished(end_s)
         for request in self._clients.never_sent(end_s):
-            self.turned_away(request, Status.UNFINISHED)
+            self.never_sent(request, Status.UNFINISHED)
         began_s = self.replica.step_began_s()
         running_s = None if began_s is None else end_s - began_s
         recording = self.recorder.recording(self.policy.kv, end_s, warnings, running_s)
@@ -111,7 +111,7 @@ class Simulation:
         return recording
 
     def _source(self, requests: Iterable[Request]) -> Generator[Event, Any, None]:
-        """Create each request's process at the instant of its arrival."""
+        """Start the process of each request when it arrives."""
         env = self.env
         first = True
         for request in requests:
@@ -121,18 +121,18 @@ class Simulation:
             clock.begin(env, self.serve(request) if request.pool is None else self._clients.ask(request))
 
     def serve(self, request: Request) -> Life:
-        """Live through one request's life at the server: ask, wait, leave; return how it ended."""
+        """Send one request to the replica and wait until it ends; return how it ended."""
         now_s = self.env.now
         self._last_event_s = now_s
         if request.gives_up_s is not None and request.gives_up_s <= now_s:
-            self.turned_away(request, Status.TIMED_OUT)
+            self.never_sent(request, Status.TIMED_OUT)
             return Status.TIMED_OUT
         job = Job(request, self._arrived)
         self._arrived += 1
         reason = self.policy.rejection(request) or self._full_queue()
         if reason is not None:
             self.recorder.rejected(job, now_s, reason)
-            self._tell_end()
+            self._report_end()
             return Status.REJECTED
         self.recorder.arrived(job, now_s)
         done = Event(self.env)
@@ -140,32 +140,34 @@ class Simulation:
         self.replica.submit(job)
         if request.gives_up_s is not None:
             timer = clock.at(self.env, request.gives_up_s, Order.TIMEOUT)
-            timer.callbacks.append(lambda _: self._give_up(job))
+            timer.callbacks.append(lambda _: self._time_out(job))
         status: Status = yield done
         return status
 
     def _full_queue(self) -> str | None:
-        """Return why nobody may join the queue now, or None. Who will find a free seat is not in the queue."""
+        """Return why no request can join the queue now, or None. Requests that will get a free seat do not count."""
         limit, waiting, free = self.options.max_queued_requests, self.policy.waiting_count, self.policy.free_seats
         if limit is None or waiting < limit + free:
             return None
         return f"queue full: {waiting} requests wait, {free} seats are free, max_queued_requests is {limit}"
 
-    def turned_away(self, request: Request, status: Status) -> None:
-        """Record a request that ends at its client, without having been sent."""
+    def never_sent(self, request: Request, status: Status) -> None:
+        """Record a request that ends at its client and was never sent."""
         self._last_event_s = self.env.now
         self.recorder.never_sent(Job(request, self._arrived), request.arrival_s, status)
         self._arrived += 1
-        self._tell_end()
+        self._report_end()
 
-    def _give_up(self, job: Job) -> None:
+    def _time_out(self, job: Job) -> None:
         done = self._done.pop(job, None)
         if done is not None:
             self._last_event_s = self.env.now
-            let_go = self.replica.cancel(job)
-            self._tell_end()
-            clock.happen(done, Status.TIMED_OUT)  # its client reacts before those that its leaving lets go
-            for other in let_go:
+            served = self.replica.cancel(job)
+            self._report_end()
+            clock.happen(
+                done, Status.TIMED_OUT
+            )  # its client reacts before the clients of requests that leave because of it
+            for other in served:
                 self._finish(other)
 
     def _finish(self, job: Job) -> None:
@@ -174,12 +176,12 @@ class Simulation:
             self._on_end(self.recorder.ended_count)
         clock.happen(self._done.pop(job), Status.FINISHED)
 
-    def _tell_end(self) -> None:
+    def _report_end(self) -> None:
         if self._on_end is not None:
             self._on_end(self.recorder.ended_count)
 
     def _not_folded(self) -> list[str]:
-        """Say that steps were planned one by one, and how a policy of one's own declares its rules."""
+        """Return a warning if undeclared rules kept steps from being folded."""
         rules = self.replica.undeclared
         if not rules:
             return []
@@ -197,12 +199,12 @@ class Simulation:
         names = ", ".join(job.request.request_id for job in stuck[:NAMED])
         more = f" and {len(stuck) - NAMED} more" if len(stuck) > NAMED else ""
         many = "request" if len(stuck) == 1 else "requests"
-        return [f"{len(stuck)} {many} could never run to the end, left unfinished: {names}{more}"]
+        return [f"{len(stuck)} {many} could never run to the end and stay unfinished: {names}{more}"]
 
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Pause the collector: the run makes no cycles, and looking for them costs a third of it."""
+    """Pause the garbage collector: a run makes no reference cycles, and looking for them costs a third of its time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,7 +1,7 @@
 """The steps table, run-length coded: equal decode steps in a row become one row, however they were planned.
 
-During the run the numbers of each flight are only written down, one behind the other; a thousand flights at a time are
-merged with numpy. The row at their end stays open, since what comes next may still belong to it.
+During the run the numbers of each plan are only written down. They are merged with numpy, a thousand plans at a time.
+The last row stays open, since the next steps can still belong to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simqueue.schedulers.base import Plan
 from simqueue.simulation.columns import Columns
 from simqueue.simulation.recording import Table
 
-FLIGHTS_AT_ONCE = 1024
+PLANS_AT_ONCE = 1024
 _TIMES = ("start_s", "end_s", "last_start_s")
 _COUNTS = (
     "repeat",
@@ -32,13 +32,15 @@ _COUNTS = (
 )
 _WIDTH = len(_TIMES) + len(_COUNTS)
 _NUMBERS = Struct(f"{_WIDTH}d")
-"""A flight's numbers; counts too are floats, which hold each whole number up to 2**53."""
+"""The numbers of one plan. Counts are floats too, which hold every whole number up to 2**53."""
 Arrays = dict[str, NDArray[Any]]
 
 
 class StepRows:
-    """Steps of one replica. Rows merge where decode_seqs, running and waiting stay, nothing is prefilled or preempted,
-    and the context grows by one token a decode; so rows do not depend on how steps were folded.
+    """Steps of one replica.
+
+    Adjacent steps merge into one row if decode_seqs, running and waiting are the same, nothing is prefilled or
+    preempted, and the context grows by one token per decode. So rows do not depend on how steps were folded.
     """
 
     def __init__(self) -> None:
@@ -83,19 +85,19 @@ class StepRows:
             waiting,
             len(plan.preempted),
         )
-        if len(noted) == FLIGHTS_AT_ONCE * _NUMBERS.size:
-            self._settle()
+        if len(noted) == PLANS_AT_ONCE * _NUMBERS.size:
+            self._flush()
 
     def arrays(self) -> Table:
         """Return the finished table as arrays."""
-        self._settle()
+        self._flush()
         if self._open is not None:
             self._write(self._open)
             self._open = None
         return self.columns.arrays()
 
-    def _settle(self) -> None:
-        """Merge what was noted; the last row stays open."""
+    def _flush(self) -> None:
+        """Merge what was written down; the last row stays open."""
         if not self._noted:
             return
         columns = np.frombuffer(self._noted).reshape(-1, _WIDTH).T
@@ -118,7 +120,7 @@ class StepRows:
 
 
 def _merged(steps: Arrays) -> Arrays:
-    """Return the rows that steps in a row make."""
+    """Return the rows of steps in a row."""
     plain = (steps["prefill_seqs"] == 0) & (steps["preempted"] == 0)
     grown = steps["context_tokens"] + steps["repeat"] * steps["decode_seqs"]
     goes_on = plain[1:] & plain[:-1] & (steps["start_s"][1:] == steps["end_s"][:-1])

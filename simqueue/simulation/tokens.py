@@ -1,11 +1,23 @@
 """When tokens reach their clients: gaps between tokens, without a list of tokens.
 
-All decodes of a step get their token at its end. So between two tokens of one request lies one *tick*, the time since
-the decodes' last step, and a tick is shared by everybody who decoded in both. What does not fit this is a request's own
-gap: its first decode when steps without decodes lay between, and the wait of a preempted request. The longest gap of a
-request is the longest tick between its joining and its leaving, or an own gap.
+All decodes of a step get their token at its end. So the gap between two tokens of one request is one *tick*: the time
+between the ends of two steps with decodes. All requests that decode in both share it. Other gaps are a request's own:
+the gap before its first decode if steps without decodes lie between, and the gap of a preempted request. The longest
+gap of a request is the longest tick from its first to its last decode, or an own gap.
 
-During the run ticks and those spans are only written down; numpy works them off some thousand ticks at a time.
+An example, with steps of 1 s, and prefill in steps of its own. Request a has its prefill at 0 s and 3 output tokens, b
+has its prefill at 2 s and 2 output tokens::
+
+    step      0         1         2         3         4
+              prefill   decode    prefill   decode
+              a         a         b         a, b
+    ends at   1 s       2 s       3 s       4 s
+
+Tick 1 ends at 2 s, after 1 s: the gap between the first two tokens of a. Tick 2 ends at 4 s, 2 s after tick 1: the gap
+between the last two tokens of a. For b the same step is its first decode, 1 s after its first token: an own gap of 1 s.
+So the gaps are 1 s (a), 2 s (a) and 1 s (b). The longest gap of a is 2 s.
+
+During the run ticks and spans are only written down. They are flushed through numpy in batches.
 """
 
 from __future__ import annotations
@@ -39,19 +51,19 @@ class TokenLog:
         self._last_tick_s = 0.0
         self._joined: dict[Job, None] = {}
         self._newly_joined: dict[Job, None] = {}
-        # what is still to be worked off
+        # not flushed yet
         self._ends_s: list[float] = []
         self._runs: list[tuple[int, int]] = []
-        """(requests, ticks): how many got a token in each of so many ticks in a row."""
+        """(requests, ticks): this many requests got a token in each of this many ticks in a row."""
         self._irregular: list[tuple[int, float, int]] = []
-        """(tick, since when, for how many): ticks that do not count from the tick before, or not for everybody."""
+        """(tick, start, requests): ticks that do not start at the tick before, or that not all requests share."""
         self._spans: list[tuple[Job, int, int]] = []
-        """Who left, and from which to which tick it decoded."""
-        # what has been
+        """Requests that stopped decoding, and their first and last tick."""
+        # flushed
         self._own_gaps_s, self._own_tokens = array("d"), array("q")
-        self._settled_s = 0.0
+        self._flushed_s = 0.0
         self._kept_s: NDArray[np.float64] = np.empty(0)
-        """The latest ticks: as many as somebody who decodes has seen."""
+        """The latest ticks: as many as a decoding request has been part of."""
 
     def joined(self, job: Job, time_s: float) -> None:
         """Log that a prompt (or a recomputed context) of `job` is complete: one token now, decodes follow."""
@@ -62,12 +74,12 @@ class TokenLog:
         self.resumed(job)
 
     def resumed(self, job: Job) -> None:
-        """Log that `job`, which had left, decodes on from the next tick; no token now."""
+        """Log that `job` decodes again from the next tick on; no token now."""
         job.joined_tick = self.ticks
         self._joined[job] = self._newly_joined[job] = None
 
     def left(self, job: Job) -> None:
-        """Log that `job` decodes no more: it has its last token, was preempted, or the run is over."""
+        """Log that `job` stopped decoding: it has its last token, was preempted or cancelled, or the run is over."""
         joined_tick, ticks = job.joined_tick, self.ticks
         if joined_tick is None:
             return
@@ -81,7 +93,7 @@ class TokenLog:
         self._spans.append((job, joined_tick, ticks))
 
     def burst(self, job: Job, tokens: int, time_s: float) -> None:
-        """Log that `tokens` (>= 1) of `job` reach its client together."""
+        """Log that `tokens` (>= 1) of `job` reach its client at one time."""
         if job.last_token_s is not None:
             self._own_gap(job, time_s - job.last_token_s)
         if tokens > 1:
@@ -100,13 +112,13 @@ class TokenLog:
         self.ticks += n
         self._last_tick_s = ends_s[-1]
         if len(noted_s) > TICKS_AT_ONCE:
-            self.settle()
+            self.flush()
 
-    def settle(self) -> None:
-        """Work off what was written down, so that everybody who has left has its longest gap."""
+    def flush(self) -> None:
+        """Turn what was written down into columns; requests that stopped decoding get their longest gap."""
         ends_s = np.frombuffer(pack(f"{len(self._ends_s)}d", *self._ends_s))
         tokens = np.repeat(*np.array(self._runs, dtype=np.int64).reshape(-1, 2).T)
-        gaps_s = np.diff(ends_s, prepend=self._settled_s)
+        gaps_s = np.diff(ends_s, prepend=self._flushed_s)
         first = self.ticks - len(ends_s)
         for tick, since_s, sharing in self._irregular:
             gaps_s[tick - first] = ends_s[tick - first] - since_s
@@ -115,26 +127,26 @@ class TokenLog:
         self.columns.extend((gaps_s[held], tokens[held]))
         self._kept_s = np.concatenate((self._kept_s, gaps_s))
         self._find_longest()
-        self._kept_s = self._kept_s[max(0, len(self._kept_s) - self._seen_by_somebody()) :]
-        self._settled_s = self._last_tick_s
+        self._kept_s = self._kept_s[max(0, len(self._kept_s) - self._ticks_in_use()) :]
+        self._flushed_s = self._last_tick_s
         self._ends_s.clear()
         self._runs.clear()
         self._irregular.clear()
 
     def gaps(self) -> Table:
-        """Return gap_s, every gap between two tokens of one request, and how many tokens it holds for."""
-        self.settle()
+        """Return the gaps between two tokens of one request (gap_s) and how many tokens have this gap."""
+        self.flush()
         self.columns.extend((self._own_gaps_s, self._own_tokens))
         return self.columns.arrays()
 
-    def _seen_by_somebody(self) -> int:
-        """Return how many of the latest ticks anybody who decodes may have seen."""
-        for job in self._joined:  # in order of joining, but for one tick by which a first decode may be late
+    def _ticks_in_use(self) -> int:
+        """Return how many of the latest ticks a decoding request can have been part of."""
+        for job in self._joined:  # in order of joining, except that a first decode can be one tick late
             return self.ticks + 1 - (job.joined_tick or 0)
         return 0
 
     def _find_longest(self) -> None:
-        """Give those who have left the longest tick of their span."""
+        """Give the requests that stopped decoding the longest tick of their span."""
         if not self._spans:
             return
         kept_from = self.ticks - len(self._kept_s)
@@ -147,7 +159,7 @@ class TokenLog:
                 job.max_itl_s = longest_s
 
     def _first_tick(self, decoding: int, start_s: float, end_s: float) -> None:
-        """See who takes part in a tick for the first time, and for whom it is the gap since its first token."""
+        """Handle the first tick of requests: it is their gap only if their first token came when the tick started."""
         joined = self._newly_joined
         since_s = self._last_tick_s if decoding > len(joined) else start_s
         sharing = decoding
@@ -160,7 +172,7 @@ class TokenLog:
             self._irregular.append((self.ticks, since_s, sharing))
 
     def _first_decode(self, job: Job, time_s: float) -> None:
-        """Its first decode did not follow its first token directly; so the shared tick is not its gap."""
+        """Log an own gap: the first decode of `job` did not follow its first token directly."""
         if job.last_token_s is not None and job.joined_tick is not None:
             self._own_gap(job, time_s - job.last_token_s)
             job.tokens_emitted += 1

@@ -203,5 +203,5 @@ def test_who_still_waits_at_the_client_at_the_horizon_is_unfinished(play: Play) 
 def test_a_user_who_is_refused_for_ever_ends_the_run(play: Play) -> None:
     """Zero think time and requests that can never be served would loop at one instant: the run fails with the name."""
     workload = {**loop(1, arrivals_for_s=5.0), "prompt_tokens": constant(10_000_000)}
-    with pytest.raises(RunError, match=r"user-0: \d+ requests in a row are refused at 0 s"):
+    with pytest.raises(RunError, match=r"user-0: \d+ requests in a row are rejected at 0 s"):
         play(workload)

@@ -93,7 +93,7 @@ def test_fixed_wave_without_a_timeout_may_never_start() -> None:
     """Nothing ever fills the wave: the run ends, the request is unfinished and named."""
     recording = play("static", {"max_num_seqs": 2, "batch": "fixed"}, [(0.0, 1, 1)])
     assert seen(recording, "status", "finish_s") == {"a": ("unfinished", None)}
-    assert recording.warnings == ("1 request could never run to the end, left unfinished: a",)
+    assert recording.warnings == ("1 request could never run to the end and stay unfinished: a",)
 
 
 def test_wave_is_no_larger_than_its_padded_reservation() -> None:

@@ -87,7 +87,7 @@ def test_true_runs_pass(run: Run, whole_run: Run) -> None:
         (lambda r: with_request(r, 2, tokens_emitted=1), r"tokens emitted = first tokens \+ gaps"),
         (lambda r: with_gaps(r, tokens=r.gaps["tokens"] + 1), r"tokens emitted = first tokens \+ gaps"),
         (lambda r: with_gaps(r, gap_s=r.gaps["gap_s"] + 0.5), "the gaps between tokens add up"),
-        (lambda r: with_request(r, 0, max_itl_s=1.25), "the longest gap is somebody's longest"),
+        (lambda r: with_request(r, 0, max_itl_s=1.25), "the longest gap is a request's longest"),
         (lambda r: with_step(r, 0, blocks_used=11), "used blocks fit the pool"),
         (lambda r: with_request(r, 0, arrival_s=-0.5), "area under the number inside"),
     ],
@@ -105,7 +105,7 @@ def test_gap_of_nobody_is_named(whole_run: Run) -> None:
     assert recording.gaps["gap_s"].tolist() == [1.0, 1.0]
     assert recording.gaps["tokens"].tolist() == [2, 2]
     falsified = with_gaps(recording, tokens=np.array([0, 4]))
-    with pytest.raises(RunError, match="every gap belongs to somebody: 0 differs from >= 1"):
+    with pytest.raises(RunError, match="every gap belongs to a request: 0 differs from >= 1"):
         verify(falsified, policy, recorder)
 
 
