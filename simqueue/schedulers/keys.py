@@ -58,7 +58,7 @@ class ContinuousSettings(BudgetSettings):
 
     prefill: Literal["mixed", "separate"] = Field(
         "mixed",
-        description="mixed: whole prompts run beside the decodes of a step; separate: prompts have steps of their own, which come first",
+        description="mixed: whole prompts run beside the decodes of a step; separate: in steps of their own, first",
     )
 
 
@@ -69,7 +69,7 @@ class StaticSettings(Settings):
     order: Order = Field("fcfs", description="which waiting request enters the next wave first; ties by arrival")
     batch: Literal["dynamic", "fixed"] = Field(
         "dynamic",
-        description="dynamic: a wave takes the waiting requests; fixed: it starts when it is full (or after wave_timeout_s)",
+        description="dynamic: a wave takes the waiting requests; fixed: it starts when full (or after wave_timeout_s)",
     )
     wave_timeout_s: float | None = Field(
         None,

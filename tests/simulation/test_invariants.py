@@ -83,7 +83,7 @@ def test_true_runs_pass(run: Run, whole_run: Run) -> None:
         (lambda r: with_request(r, 0, first_token_s=3.5), "last_token_s comes after first_token_s"),
         (lambda r: with_request(r, 0, finish_s=2.5), "finish_s comes after last_token_s"),
         (lambda r: with_request(r, 0, tokens_emitted=2), "finished requests have all tokens"),
-        (lambda r: with_request(r, 2, tokens_emitted=4), "nobody gets more tokens than asked"),
+        (lambda r: with_request(r, 2, tokens_emitted=4), "no request gets more tokens than asked"),
         (lambda r: with_request(r, 2, tokens_emitted=1), r"tokens emitted = first tokens \+ gaps"),
         (lambda r: with_gaps(r, tokens=r.gaps["tokens"] + 1), r"tokens emitted = first tokens \+ gaps"),
         (lambda r: with_gaps(r, gap_s=r.gaps["gap_s"] + 0.5), "the gaps between tokens add up"),
@@ -121,7 +121,7 @@ def test_steps_shorter_than_the_hardware_allows_are_named(whole_run: Run) -> Non
     ("values", "named"),
     [
         ({"finish_s": 9.0}, "a request leaves with its last token"),
-        ({"max_itl_s": np.nan}, "who has more than one token has a longest gap"),
+        ({"max_itl_s": np.nan}, "a request with more than one token has a longest gap"),
         ({"max_itl_s": 0.25}, "the longest gap fits its request"),
     ],
 )
