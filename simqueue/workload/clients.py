@@ -93,6 +93,6 @@ class ClassSettings(Settings):
 
 
 def class_label(workload: str | None, name: str | None) -> str | None:
-    """Return the label of a class of a workload in tables; either may have no name."""
+    """Return the label of a class of a workload in tables; either name can be None."""
     parts = [part for part in (workload, name) if part is not None]
     return "/".join(parts) if parts else None

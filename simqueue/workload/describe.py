@@ -1,4 +1,4 @@
-"""What a workload is like: how fast, how bursty, how long, how much in common. Nothing is simulated."""
+"""Statistics of a workload: rate, burstiness, lengths, shared prefixes. Nothing is simulated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simqueue.workload.reuse import prefix_reuse
 from simqueue.workload.settings import WorkloadSettings
 
 MOST_DESCRIBED = 1_000_000
-"""Requests that are looked at; of a longer workload the first."""
+"""Number of requests that are described; of a longer workload the first ones."""
 
 _TURNS_PER_USER = 50
 PERCENTILES = (50, 90, 95, 99)
@@ -26,47 +26,47 @@ PERCENTILES = (50, 90, 95, 99)
 
 @dataclass(frozen=True, slots=True)
 class LengthDescription:
-    """Lengths as drawn, and the mean that their law states (None without a law)."""
+    """Lengths as drawn, and the mean of their distribution (None without a distribution)."""
 
     tokens: NDArray[np.int64]
     law_mean: float | None
 
     @property
     def mean(self) -> float | None:
-        """Mean as drawn."""
+        """Mean of the drawn lengths; None without requests."""
         return float(self.tokens.mean()) if len(self.tokens) else None
 
     @property
     def percentiles(self) -> dict[int, float] | None:
-        """Percentiles as drawn, by numpy's linear interpolation."""
+        """Percentiles of the drawn lengths, by numpy's linear interpolation; None without requests."""
         if not len(self.tokens):
             return None
         return dict(zip(PERCENTILES, np.percentile(self.tokens, PERCENTILES).tolist(), strict=True))
 
     @property
     def longest(self) -> int | None:
-        """The largest as drawn."""
+        """Largest drawn length; None without requests."""
         return int(self.tokens.max()) if len(self.tokens) else None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadDescription:
-    """One workload.
+    """Statistics of one workload.
 
     Attributes
     ----------
     name : str
     source : str
-        What makes its requests.
+        Where its requests come from.
     arrival_s : float64 array or None
-        When requests (of sessions: conversations) arrive; None where that depends on the answers.
+        Arrival times of requests (with sessions: of conversations); None if they depend on the answers.
     requests : int
-        How many were looked at.
+        Number of requests that are described.
     law_rate_rps, law_cv, law_dispersion : float or None
-        What the law of arrivals states, where there is one: mean rate, CV of the gaps, index of dispersion of counts.
+        Mean rate, CV of the gaps and index of dispersion of the arrival process; None if undefined.
     prompt, output : LengthDescription
     prefix_reuse : float or None
-        Share of prompt tokens that an unlimited prefix cache could find.
+        Share of prompt tokens that an unlimited prefix cache could find; None if no request states its tokens.
     notes : tuple of str
     """
 
@@ -84,14 +84,14 @@ class WorkloadDescription:
 
     @property
     def span_s(self) -> float | None:
-        """From the first arrival to the last, in seconds."""
+        """Time from the first arrival to the last, in seconds."""
         if self.arrival_s is None or not len(self.arrival_s):
             return None
         return float(self.arrival_s[-1] - self.arrival_s[0])
 
     @property
     def rate_rps(self) -> float | None:
-        """Arrivals per second as drawn: gaps over their sum."""
+        """Arrivals per second as drawn: the number of gaps over their sum."""
         span_s = self.span_s
         return (len(self.arrival_s) - 1) / span_s if self.arrival_s is not None and span_s else None
 
@@ -105,7 +105,7 @@ class WorkloadDescription:
 
 
 def describe(name: str, settings: WorkloadSettings, *, seed: int, base_dir: Path) -> WorkloadDescription:
-    """Return what a workload is like in replication 0.
+    """Return the statistics of a workload in replication 0.
 
     Raises
     ------
@@ -116,16 +116,16 @@ def describe(name: str, settings: WorkloadSettings, *, seed: int, base_dir: Path
     requests = list(islice(_requests(traffic), MOST_DESCRIBED))
     sessions = settings.sessions
     process = settings.arrivals if sessions is None else sessions.arrivals
-    law = None if process is None else build_arrivals(process, base_dir)
-    scv = None if law is None else law.gap_scv
+    arrivals = None if process is None else build_arrivals(process, base_dir)
+    scv = None if arrivals is None else arrivals.gap_scv
     return WorkloadDescription(
         name,
         _source(settings, traffic, base_dir),
         _arrivals(settings, traffic, requests),
         len(requests),
-        None if law is None else law.mean_rate_rps,
+        None if arrivals is None else arrivals.mean_rate_rps,
         None if scv is None else float(np.sqrt(scv)),
-        None if law is None else law.dispersion,
+        None if arrivals is None else arrivals.dispersion,
         _lengths(settings, requests, base_dir, "prompt_tokens"),
         _lengths(settings, requests, base_dir, "output_tokens"),
         prefix_reuse(requests),
@@ -134,7 +134,7 @@ def describe(name: str, settings: WorkloadSettings, *, seed: int, base_dir: Path
 
 
 def _requests(traffic: Traffic) -> Iterator[Request]:
-    """Yield requests: those with fixed times; of users the first turns, of sessions all, one session after another."""
+    """Yield the requests with fixed times, the first turns of each user, and all turns of each session."""
     yield from traffic.requests
     for group in traffic.session_groups:
         endless = group.max_requests is not None or not group.ends_on_failure
@@ -170,10 +170,10 @@ def _source(settings: WorkloadSettings, traffic: Traffic, base_dir: Path) -> str
 
 
 def _lengths(settings: WorkloadSettings, requests: list[Request], base_dir: Path, key: str) -> LengthDescription:
-    law = getattr(settings, key)
-    mean = None if law is None else build_lengths(law, base_dir).mean()
+    distribution = getattr(settings, key)
+    mean = None if distribution is None else build_lengths(distribution, base_dir).mean()
     if key == "prompt_tokens" and mean is not None:
-        # in conversations prompts hold all that was said: the law is that of the new tokens alone
+        # prompts of conversations hold the whole conversation: the distribution is that of the new tokens alone
         own = settings.sessions is None
         mean = mean + (settings.system_prompt.tokens if settings.system_prompt else 0) if own else None
     return LengthDescription(np.array([getattr(r, key) for r in requests], dtype=np.int64), mean)

@@ -1,4 +1,4 @@
-"""How much of the prompts an unlimited prefix cache would find: an upper bound for any real one."""
+"""The share of prompt tokens that an unlimited prefix cache would find: an upper bound for any real cache."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Piece = tuple[int, int, int]
 
 
 class SeenPrefixes:
-    """A trie of token pieces: who follows whom, and how far each piece has been seen."""
+    """A trie of token pieces: which piece follows which, and how far each has been seen."""
 
     def __init__(self) -> None:
         self._longest: dict[tuple[int, int, int], int] = {}
         self._children: dict[tuple[int, Piece], int] = {}
 
     def known_tokens(self, pieces: Iterable[Piece]) -> int:
-        """Return how many leading tokens have been seen before."""
+        """Return the number of leading tokens that have been seen before."""
         node, known = 0, 0
         for stream, start, length in pieces:
             seen = self._longest.get((node, stream, start), 0)
@@ -39,22 +39,22 @@ class SeenPrefixes:
 
 
 def prefix_reuse(requests: Iterable[Request]) -> float | None:
-    """Return the share of prompt tokens that an earlier prompt, with its answer, began with.
+    """Return the share of prompt tokens in prefixes that an earlier prompt, with its answer, began with.
 
-    None where no request tells which tokens it has: nothing is known, and a run shares nothing.
+    None if no request states its tokens: then requests share none.
 
-    Requests count in the order given, as if each were finished before the next; so this is what an unlimited cache
-    could find at best.
+    Requests count in the given order, as if each were finished before the next. So this is an upper bound of what a
+    cache finds.
     """
     seen = SeenPrefixes()
-    found = asked = 0
+    found = total = 0
     known = False
     for request in requests:
-        asked += request.prompt_tokens
+        total += request.prompt_tokens
         if request.prompt is None:
             continue
         known = True
         found += seen.known_tokens(request.prompt)
         answer = () if request.output_stream is None else ((request.output_stream, 0, request.output_tokens),)
         seen.add((*request.prompt, *answer))
-    return found / asked if known else None
+    return found / total if known else None

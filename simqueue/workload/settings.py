@@ -24,7 +24,6 @@ _ALLOWED_WITH = {
     "sessions": (*_LENGTHS, "arrivals_for_s", "classes"),
 }
 _MORE_KEYS = _ALLOWED_WITH["arrivals"]
-_CLASS_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
 
 class WorkloadSettings(Settings):

@@ -1,7 +1,7 @@
 """The contract of arrival processes, and what ends them.
 
-Each process tells its long-run rate, the squared coefficient of variation (SCV) of the gaps between its arrivals and
-its index of dispersion, which queueing formulas need.
+Each process has a long-run rate, a squared coefficient of variation (SCV) of the gaps between its arrivals and
+an index of dispersion, which queueing formulas need.
 """
 
 from __future__ import annotations

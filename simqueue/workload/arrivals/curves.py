@@ -15,9 +15,6 @@ from simqueue.workload.arrivals.settings import CurveArrivalsSettings
 CURVES = Path(__file__).parent.parent / "traces" / "data" / "servegen_rate_10min.csv"
 """The packaged curves: production rates summed over clients, from ServeGen (see the README beside the file)."""
 
-CURVES_SHA256 = "f1cf8f2700b4a99e0f054e9f397a1fd6c012f5aab626eb7dc582ade6f929864b"
-"""SHA-256 sum of that file."""
-
 
 def read_curve(settings: CurveArrivalsSettings, base_dir: Path) -> tuple[Floats, Floats]:
     """Return the part of a rate curve that the settings use.

@@ -61,7 +61,7 @@ class BatchArrivals(ArrivalProcess):
     def times(
         self, rng: np.random.Generator, *, num_requests: int | None = None, until_s: float | None = None
     ) -> Times:
-        """Return arrival times in seconds; see `ArrivalProcess.times`. The last group may be cut."""
+        """Return arrival times in seconds; see `ArrivalProcess.times`. The last group can be incomplete."""
         limit = self._limit(num_requests, until_s)
         groups_per_s = self.rate_rps / self.batch_size.mean()
         gaps_rng, sizes_rng = rng.spawn(2)

@@ -49,7 +49,7 @@ class BoundedLengthSettings(Settings):
         return self.bounds == "clip"
 
     def _limit(self, longest: float) -> None:
-        """Refuse a distribution without max whose longest sample is above what floats hold exactly."""
+        """Check that without max the longest sample is one that floats hold exactly."""
         if self.max is None and not longest < LARGEST_SAMPLE:
             raise invalid(f"without max this distribution reaches lengths above {LARGEST_SAMPLE:g} tokens: give a max")
 

@@ -1,6 +1,6 @@
 """Length distributions with a formula for their tail: lognormal, exponential, geometric (`heavy` has two more).
 
-With S(k) = P(N >= k) for the tokens N in [min, max] (max may be infinite),
+With S(k) = P(N >= k) for the tokens N in [min, max] (max can be infinite),
 
     E[N]  = min   + sum S(k)            over k = min+1 .. max
     E[N²] = min² + sum (2k - 1) S(k)    over the same k.
@@ -24,7 +24,7 @@ from simqueue.workload.lengths.base import Bounds, Floats, LengthDistribution, T
 _SUMMED_TERMS = 2**20
 
 _RAREST_BOUNDS = 1e-6
-"""Bounds with a smaller probability are refused: drawing again would take a million attempts."""
+"""Bounds with a smaller probability are an error: drawing again would take a million attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SmoothLength(LengthDistribution):
 
     @abstractmethod
     def _integrals(self, a: float, b: float) -> tuple[float, float]:
-        """Return the integrals over [a, b] of P(X >= t) and of 2 t P(X >= t); b may be infinite."""
+        """Return the integrals over [a, b] of P(X >= t) and of 2 t P(X >= t); b can be infinite."""
 
     def _edges(self) -> tuple[float, float]:
         """Return P(X >= min) and P(X > max) of the values that are drawn: 1 and 0 if they are clipped afterwards."""

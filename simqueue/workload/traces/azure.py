@@ -2,7 +2,7 @@
 
 Source of the format: github.com/Azure/AzurePublicDataset, AzureLLMInferenceDataset2023.md and
 AzureLLMInferenceDataset2024.md. The 2023 files have seven digits of fraction and CRLF line ends; in those of 2024 a
-time zone may follow and the fraction may be missing.
+time zone can follow and the fraction can be missing.
 """
 
 from __future__ import annotations

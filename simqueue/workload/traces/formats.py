@@ -1,4 +1,4 @@
-"""The trace formats: what may be asked of each, and what its files look like, so that a wrong one can be named."""
+"""The trace formats: which keys go with each, and what its files look like, so that errors can name the right one."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PLAIN_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class TraceFormat:
-    """What may be asked of files of a format.
+    """The keys that go with a format.
 
     Attributes
     ----------
     renames : tuple of str
-        Columns that the user may rename with ``columns``; empty if the format fixes them.
+        Columns that the user can rename with ``columns``; empty if the format fixes them.
     starts_at_zero : bool
         Whether the file's times can be used as seconds from the start of a run (``origin: file``).
     """

@@ -31,8 +31,8 @@ class VllmBenchReader:
         lists = {name: _list(found, name, label) for name in _LISTS}
         lengths = {name: len(values) for name, values in lists.items()}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{name} has {number}" for name, number in lengths.items())
-            raise InputError(f"{label}: the lists must be equally long: {told}")
+            shown = ", ".join(f"{name} has {number}" for name, number in lengths.items())
+            raise InputError(f"{label}: the lists must have equal lengths: {shown}")
         if not lists["start_times"]:
             raise InputError(f"{label}: the result has no requests")
         for name, values in lists.items():
