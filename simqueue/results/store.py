@@ -7,15 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from simqueue import figures
 from simqueue.errors import InputError, RunError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from simqueue.results.result import Result
 
 MARKER: Final = "simqueue-result.json"
@@ -92,8 +87,8 @@ def _listed(marker: Path) -> list[str] | None:
 
 def _write(result: Result, folder: Path, *, draw: bool) -> list[str]:
     folder.mkdir()
-    _write_parquet(result.requests, folder / "requests.parquet")
-    _write_parquet(result.steps, folder / "steps.parquet")
+    result.requests.to_parquet(folder / "requests.parquet", index=False, compression="zstd")
+    result.steps.to_parquet(folder / "steps.parquet", index=False, compression="zstd")
     result.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n")
     _write_text(folder / "summary.json", result.to_json(requests=False, indent=2))
     _write_text(folder / "scenario.json", _json(result.scenario))
@@ -106,10 +101,6 @@ def _write(result: Result, folder: Path, *, draw: bool) -> list[str]:
         names += [path.relative_to(folder).as_posix() for path in drawn]
     _write_text(folder / MARKER, _json({"version": result.version, "files": names}))
     return names
-
-
-def _write_parquet(table: pd.DataFrame, path: Path) -> None:
-    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), path, compression="zstd")
 
 
 def _json(content: Any) -> str:
