@@ -1,8 +1,12 @@
-"""Speed and memory of the simulation on the machine at hand; ``python -m benchmarks --help``.
+"""Speed and memory of the simulation on this machine; see ``python -m benchmarks --help``.
 
-What is measured is the installed package, compiled or not, and only without one the sources beside this folder.
+They measure the installed package, compiled or not; if there is none, the sources beside this folder.
 """
 
 import sys
+from pathlib import Path
 
-sys.path.append(sys.path.pop(0))  # `python -m` puts the folder it is called in before everything that is installed
+ROOT = Path(__file__).parents[1]
+
+if sys.path[0] == str(ROOT):  # `python -m` puts the current folder before the installed packages
+    sys.path.append(sys.path.pop(0))

@@ -1,4 +1,4 @@
-"""One command that measures everything: ``python -m benchmarks [--quick] [--out DIR] [--only TEXT]``."""
+"""The command that measures: ``python -m benchmarks [--quick] [--out DIR] [--only TEXT]``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from typing import Any
 import simpy
 
 import simqueue
-from benchmarks import floor, report
+from benchmarks import ROOT, floor, report
 from benchmarks.cells import LOAD, cells
-
-ROOT = Path(__file__).parents[1]
 
 COMMAND_SCENARIO = """\
 name: w1
@@ -38,10 +36,10 @@ policies:
 
 
 def main() -> None:
-    """Measure, print a table, and write JSON, Markdown and a figure."""
+    """Measure all cells, print a table, and write JSON, Markdown and a figure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed and memory on this machine.")
     parser.add_argument("--quick", action="store_true", help="smaller runs, about two minutes")
-    parser.add_argument("--out", type=Path, default=ROOT / "reports", help="folder for what is written")
+    parser.add_argument("--out", type=Path, default=ROOT / "reports", help="folder of the results (default: reports)")
     parser.add_argument("--only", default="", help="only cells whose name contains this text")
     given = parser.parse_args()
     quick = given.quick
@@ -67,13 +65,13 @@ def main() -> None:
 def _measured(cell: str, rate_rps: float, quick: bool) -> dict[str, Any]:
     """Measure a cell in a fresh process, so that its memory is its own."""
     command = [sys.executable, "-m", "benchmarks.measure", *(["--quick"] if quick else []), cell, str(rate_rps)]
-    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", cwd=ROOT)  # noqa: S603 - ours
+    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", cwd=ROOT)
     row: dict[str, Any] = json.loads(done.stdout)
     return row
 
 
 def _start_up(rate_rps: float, requests: int) -> dict[str, float]:
-    """Return wall seconds of whole commands, the fastest of three."""
+    """Return the wall time of whole commands: the minimum of three runs, or one run of the longest command."""
     with tempfile.TemporaryDirectory() as folder:
         scenario = Path(folder, "w1.yaml")
         scenario.write_text(COMMAND_SCENARIO.format(requests=requests, rate_rps=rate_rps), encoding="utf-8")
@@ -90,8 +88,8 @@ def _fastest_s(arguments: list[str], times: int = 3) -> float:
     for _ in range(times):
         started_s = time.perf_counter()
         command = [sys.executable, "-m", "simqueue", *arguments]
-        # from a folder without sources: `-m` would take those before the installed package
-        subprocess.run(command, check=True, capture_output=True, cwd=tempfile.gettempdir())  # noqa: S603 - ours
+        # in a folder without sources, which `-m` would use instead of the installed package
+        subprocess.run(command, check=True, capture_output=True, cwd=tempfile.gettempdir())
         took_s.append(time.perf_counter() - started_s)
     return min(took_s)
 

@@ -1,4 +1,4 @@
-"""What is measured: a named cell is traffic, a policy on a pool, and a way of playing."""
+"""What is measured. A cell has a name, traffic, a policy with its KV pool, and a way to simulate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.fastpath.walking import walking
 
 Way = Literal["fast", "stepped", "walk"]
 Traffic = Callable[[float], RequestStream]
-"""Requests, given the rate in requests a second that is 70 % of W1's saturation."""
+"""Returns requests, given 70 % of the saturation rate of W1, in requests/s."""
 
 STEP_TIME: StepTime = LinearStepTime(0.006, 5.0e-5, 0.0, 3.0e-5, 4.0e-8)
 BLOCKS, BLOCK_SIZE = 6886, 16
@@ -37,7 +37,7 @@ class Cell:
     requests : callable
     way : {"fast", "stepped", "walk"}
     keys : dict
-        Settings of the policy beside those of W1.
+        Settings of the policy that W1 does not have.
     blocks : int
     prefix_caching, asynchronous, streamed : bool
     """
@@ -71,22 +71,22 @@ class Cell:
 
 
 def w1(n: int) -> Traffic:
-    """Return W1 with `n` requests, made beforehand as the `run` command makes them."""
+    """Return W1 with `n` requests, generated before the run, as the `run` command does."""
     return lambda rate_rps: list(traffic.Poisson(n, rate_rps))
 
 
 def growing_w1(n: int) -> Traffic:
-    """Return W1 with `n` requests that are made while they are asked for, since a million would fill the memory."""
+    """Return W1 with `n` requests, generated during the run to save memory."""
     return lambda rate_rps: traffic.Poisson(n, rate_rps)
 
 
 def saturation(n: int) -> Cell:
-    """Return the cell that says how much W1's server can carry."""
+    """Return the cell that measures the saturation rate of W1's server."""
     return Cell("W1, all at once", lambda _: traffic.at_once(n))
 
 
 def cells(*, quick: bool) -> list[Cell]:
-    """Return what is measured, smaller and less of it if `quick`."""
+    """Return all cells; `quick` makes them smaller."""
     n = 2_000 if quick else 10_000
     growth = [1_000, 10_000] if quick else [10_000, 100_000, 1_000_000]
     seats = [16, 1024] if quick else [16, 64, 256, 1024]

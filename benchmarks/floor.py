@@ -1,4 +1,4 @@
-"""What SimPy itself can do on this machine: the yardstick beside every measurement."""
+"""The speed of SimPy itself on this machine, which each measurement is compared with."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import simpy
 
 
 def one_process_per_s(timeouts: int = 400_000) -> float:
-    """Return how many timeouts a second one process waits for."""
+    """Return the timeouts per second of one process."""
     return _timeouts_per_s(1, timeouts)
 
 
 def thousand_processes_per_s(timeouts: int = 400_000) -> float:
-    """Return how many timeouts a second a thousand processes wait for, all together."""
+    """Return the timeouts per second of a thousand processes together."""
     return _timeouts_per_s(1000, timeouts)
 
 

@@ -1,4 +1,4 @@
-"""Measures one cell in the process it is run in; `__main__` starts a fresh one for each."""
+"""Measures one cell in this process; `__main__` starts a new process for each cell."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from typing import Any
 
 from benchmarks.cells import STEP_TIME, Cell, cells, saturation
 from benchmarks.floor import one_process_per_s
-from simqueue.simulation import Recording, RunOptions, Simulation
+from simqueue.simulation import RunOptions, Simulation
 from simqueue.traffic import Traffic
 
 KIB_PER_MB = 1e6 / 1024
 
 
 def measure(cell: Cell, rate_rps: float) -> dict[str, Any]:
-    """Play a cell and return what it took; the floor is measured before and after, since machines change pace.
+    """Simulate a cell and return its times and memory.
 
-    Seconds are those of the processor, so that neighbours on the machine count as little as possible. The peak memory
-    of a streamed run includes its summary, which is made from its files.
+    SimPy's floor is measured before and after it, because the speed of a machine changes. Times are processor times, so
+    that other processes on the machine matter as little as possible. The peak memory of a streamed run includes its
+    summary, which is computed from its files.
     """
     with tempfile.TemporaryDirectory() as folder:
         return _measure(cell, rate_rps, Path(folder))
@@ -31,9 +32,9 @@ def measure(cell: Cell, rate_rps: float) -> dict[str, Any]:
 def _measure(cell: Cell, rate_rps: float, folder: Path) -> dict[str, Any]:
     sinks = None
     if cell.streamed:
-        from simqueue.results.streaming import streamed_to  # noqa: PLC0415 - its libraries would count as memory
+        from simqueue.results import streaming, summary  # noqa: PLC0415 - would count as memory of the other cells
 
-        sinks = streamed_to(folder)
+        sinks = streaming.streamed_to(folder)
     simulation = Simulation(
         Traffic(cell.requests(rate_rps)),
         cell.policy(),
@@ -45,7 +46,11 @@ def _measure(cell: Cell, rate_rps: float, folder: Path) -> dict[str, Any]:
     started_s, wall_s = time.process_time(), time.perf_counter()
     recording = simulation.run()
     took_s, wall_s = time.process_time() - started_s, time.perf_counter() - wall_s
-    summary_s = _summarize(recording) if cell.streamed else None
+    summary_s = None
+    if cell.streamed:
+        started_s = time.process_time()
+        summary.summarize("policy", 0, recording)
+        summary_s = time.process_time() - started_s
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB_PER_MB
     floors.append(one_process_per_s())
     n, steps = len(recording.requests["status"]), int(recording.steps["repeat"].sum())
@@ -71,17 +76,8 @@ def _measure(cell: Cell, rate_rps: float, folder: Path) -> dict[str, Any]:
     }
 
 
-def _summarize(recording: Recording) -> float:
-    """Make the summary, as whoever streams a run wants it, and return how long that took."""
-    from simqueue.results.summary import summarize  # noqa: PLC0415 - its libraries would count as memory
-
-    started_s = time.process_time()
-    summarize("policy", 0, recording)
-    return time.process_time() - started_s
-
-
 def main() -> None:
-    """Measure the cell with a number and print one JSON object."""
+    """Measure the cell with the given number and print one JSON object."""
     parser = argparse.ArgumentParser()
     parser.add_argument("cell", help="number of the cell, or 'saturation'")
     parser.add_argument("rate_rps", type=float)

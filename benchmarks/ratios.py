@@ -1,4 +1,4 @@
-"""What is compared within one run, beside what is asked of it."""
+"""Comparisons within one run of the benchmarks, and their limits."""
 
 from __future__ import annotations
 
@@ -21,68 +21,68 @@ class Ratio:
     ----------
     name : str
     value : float
-    asked : str
-        In words; a dash where nothing is.
+    limit : str
+        The required value, as text; a dash if there is none.
     digits : int
-        After the point, for people.
+        Digits after the point.
     """
 
     name: str
     value: float
-    asked: str = "-"
+    limit: str = "-"
     digits: int = 2
 
 
 def ratios(found: dict[str, Any]) -> list[Ratio]:
-    """Return the comparisons for which there are measurements."""
+    """Return the comparisons whose cells were measured."""
     rows: Rows = {(row["cell"], row["way"]): row for row in found["rows"]}
     return [*_floors(rows), *_ways(rows), *_growth(rows), *_orders(rows), *_memory(rows), *_commands(found, rows)]
 
 
 def _floors(rows: Rows) -> Iterator[Ratio]:
-    """Time a request over that of one SimPy timeout."""
-    asked = {
+    """Yield the time per request, divided by the time of one SimPy timeout."""
+    limits = {
         W1: "at most 50, better 40",
         "W1, prefix caching": "at most 70",
         LONG: "at most 70",
         "Azure trace, half rate": "at most 70",
     }
-    for cell, limit in asked.items():
+    for cell, limit in limits.items():
         if (cell, "fast") in rows:
-            yield Ratio(f"{cell}: time a request over a timeout", rows[cell, "fast"]["floor_ratio"], limit, 1)
+            yield Ratio(f"{cell}: time per request / time of a timeout", rows[cell, "fast"]["floor_ratio"], limit, 1)
 
 
 def _ways(rows: Rows) -> Iterator[Ratio]:
-    yield from _slower(rows, "W1: fast over walk", (W1, "walk"), (W1, "fast"), "at least 4")
-    yield from _slower(rows, "W1: fast over stepped", (W1, "stepped"), (W1, "fast"), "at least 1.3")
-    yield from _slower(rows, "long outputs: fast over stepped", (LONG, "stepped"), (LONG, "fast"), "at least 2")
+    yield from _slower(rows, "W1: speed of fast / walk", (W1, "walk"), (W1, "fast"), "at least 4")
+    yield from _slower(rows, "W1: speed of fast / stepped", (W1, "stepped"), (W1, "fast"), "at least 1.3")
+    yield from _slower(rows, "long outputs: speed of fast / stepped", (LONG, "stepped"), (LONG, "fast"), "at least 2")
     cached = ("W1, prefix caching", "fast")
-    yield from _slower(rows, "prefix caching on over off, time a request", cached, (W1, "fast"))
+    yield from _slower(rows, "W1: time per request with / without prefix caching", cached, (W1, "fast"))
 
 
 def _growth(rows: Rows) -> Iterator[Ratio]:
     small, large = ("W1, 10000 requests", "fast"), (MILLION, "fast")
-    yield from _slower(rows, "1,000,000 requests over 10,000, time a request", large, small, "at most 1.3")
+    yield from _slower(rows, "W1: time per request, 1,000,000 / 10,000 requests", large, small, "at most 1.3")
     few, many = ("16 seats full", "stepped"), ("1024 seats full", "stepped")
     if {few, many} <= set(rows):
         steps = [rows[cell]["us_per_step"] * rows[cell]["floor_per_s"] for cell in (many, few)]
-        yield Ratio("1,024 seats over 16, time a step", steps[0] / steps[1], "at most 1.5")
+        yield Ratio("full seats: time per step, 1,024 / 16 seats", steps[0] / steps[1], "at most 1.5")
 
 
 def _orders(rows: Rows) -> Iterator[Ratio]:
     for cell, way in rows:
         order = cell.removeprefix(AT_ONCE)
         if order not in (cell, "fcfs"):
-            name = f"order {order} over fcfs, time a request"
+            name = f"W1 all at once: time per request, {order} / fcfs"
             yield from _slower(rows, name, (cell, way), (f"{AT_ONCE}fcfs", way), "at most 1.5")
 
 
 def _memory(rows: Rows) -> Iterator[Ratio]:
     kept, streamed = (MILLION, "fast"), (f"{MILLION}, streamed", "fast")
     if kept in rows:
-        yield Ratio("1,000,000 requests kept: peak RSS, MB", rows[kept]["peak_rss_mb"], "under 1,200", 0)
+        yield Ratio("1,000,000 requests in memory: peak RSS, MB", rows[kept]["peak_rss_mb"], "under 1,200", 0)
     if streamed in rows:
-        name = "1,000,000 requests streamed, with their summary: peak RSS, MB"
+        name = "1,000,000 requests streamed, with the summary: peak RSS, MB"
         yield Ratio(name, rows[streamed]["peak_rss_mb"], "under 300", 0)
 
 
@@ -92,13 +92,13 @@ def _commands(found: dict[str, Any], rows: Rows) -> Iterator[Ratio]:
     yield Ratio("`validate`, s", start["validate_s"], "under 0.4")
     if (W1, "fast") in rows:
         simulated_s = rows[W1, "fast"]["wall_s"]
-        yield Ratio("`run` of W1 over its simulation, time", start["w1_command_s"] / simulated_s)
+        yield Ratio("`run` of W1 / its simulation, time", start["w1_command_s"] / simulated_s)
         yield Ratio(
-            "`run` of W1 less 1.5 s over its simulation, time", (start["w1_command_s"] - 1.5) / simulated_s, "under 2"
+            "(`run` of W1 - 1.5 s) / its simulation, time", (start["w1_command_s"] - 1.5) / simulated_s, "under 2"
         )
 
 
-def _slower(rows: Rows, name: str, slow: tuple[str, str], fast: tuple[str, str], asked: str = "-") -> Iterator[Ratio]:
-    """Compare the time a request of two cells, each in timeouts measured beside it, since machines change pace."""
+def _slower(rows: Rows, name: str, slow: tuple[str, str], fast: tuple[str, str], limit: str = "-") -> Iterator[Ratio]:
+    """Yield the ratio of the times per request of two cells, each in units of the timeouts measured with it."""
     if {slow, fast} <= set(rows):
-        yield Ratio(name, rows[slow]["floor_ratio"] / rows[fast]["floor_ratio"], asked)
+        yield Ratio(name, rows[slow]["floor_ratio"] / rows[fast]["floor_ratio"], limit)

@@ -1,4 +1,4 @@
-"""Turns measurements into a table for people, a file for programs, and a figure."""
+"""Writes measurements as a table, as JSON, and as a figure."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ COLUMNS = (
     ("CPU s", "cpu_s", ".2f"),
 )
 EXPLAINED = """\
-Seconds are processor seconds of the simulation phase, all tables recorded, a SimPy process a request. "Floor ratio" is
-how many timeouts one SimPy process could have waited for, measured before and after in the same process, in the time
-that one request took. Each row has a fresh process; its peak memory includes Python, SimPy, numpy and the requests, and
-where tables are streamed also the summary made from their files.
+Times are processor times of the simulation phase, with all tables recorded and one SimPy process per request. The floor
+ratio is the time per request, divided by the time of one timeout of one SimPy process, measured in the same process
+before and after the run. Each row is measured in a new process. Its peak memory includes Python, SimPy, numpy and the
+requests, and in streamed runs the summary, which is computed from the files.
 """
 COMPARED = """\
-Times of two rows are compared in timeouts, each in those measured beside it: machines change pace.
+Times of two rows are compared in units of the timeouts measured with each row, because the speed of a machine changes.
 """
 
 
 def line(row: dict[str, Any]) -> str:
-    """Return one measurement in one line."""
+    """Return one measurement as a line of text."""
     values = "  ".join(f"{row[key]:{form}} {name}" for name, key, form in COLUMNS)
     return f"{row['cell']}, {row['way']}: {values}"
 
@@ -37,7 +37,7 @@ def line(row: dict[str, Any]) -> str:
 def write(found: dict[str, Any], folder: Path, *, partial: bool) -> None:
     """Write performance.json, performance-table.md and performance.png to `folder`, and print the table.
 
-    A partial measurement gets names of its own.
+    The files of a partial measurement are named performance-quick instead.
     """
     folder.mkdir(parents=True, exist_ok=True)
     name = "performance-quick" if partial else "performance"
@@ -59,9 +59,9 @@ def _markdown(found: dict[str, Any]) -> str:
         "",
         f"SimPy's floor: {floor['one_process_per_s']:,.0f} timeouts/s in one process, "
         f"{floor['thousand_processes_per_s']:,.0f} with 1,000 processes. "
-        f"W1's server carries {found['saturation_rps']:.2f} requests/s; W1 asks for 70 % of it.",
+        f"W1's server saturates at {found['saturation_rps']:.2f} requests/s; the arrival rate of W1 is 70 % of that.",
         "",
-        f"Whole commands (wall): `--help` {start['help_s']:.2f} s, `validate` {start['validate_s']:.2f} s, "
+        f"Wall time of whole commands: `--help` {start['help_s']:.2f} s, `validate` {start['validate_s']:.2f} s, "
         f"`run` of W1 with `--no-figures` {start['w1_command_s']:.2f} s.",
         "",
         EXPLAINED,
@@ -78,20 +78,19 @@ def _markdown(found: dict[str, Any]) -> str:
 
 
 def _compared(found: dict[str, Any]) -> list[str]:
-    """Return what is compared within the one run."""
-    lines = ["| compared | measured | asked |", "|---|---:|---|"]
-    return lines + [f"| {one.name} | {one.value:,.{one.digits}f} | {one.asked} |" for one in ratios(found)]
+    """Return the table of comparisons."""
+    lines = ["| comparison | measured | limit |", "|---|---:|---|"]
+    return lines + [f"| {one.name} | {one.value:,.{one.digits}f} | {one.limit} |" for one in ratios(found)]
 
 
 def _figure(found: dict[str, Any], path: Path) -> None:
-    import matplotlib as mpl  # noqa: PLC0415 - slow to load, and wanted at the end only
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
+    # Loaded after all cells: a new process starts with the peak memory of this one.
+    from matplotlib.figure import Figure  # noqa: PLC0415
 
     colours = {"fast": "#1f5a93", "stepped": "#d08a24", "walk": "#8a8a8a"}
     rows = [row for row in found["rows"] if not row["cell"].endswith("seats full")]
-    figure, axes = plt.subplots(figsize=(9, 0.32 * len(rows) + 1.6), layout="constrained")
+    figure = Figure(figsize=(9, 0.32 * len(rows) + 1.6), layout="constrained")
+    axes = figure.subplots()
     places = range(len(rows))
     axes.barh(places, [row["requests_per_s"] for row in rows], color=[colours[row["way"]] for row in rows])
     axes.plot(
@@ -110,4 +109,3 @@ def _figure(found: dict[str, Any], path: Path) -> None:
     axes.margins(x=0.12, y=0.01)
     axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4)
     figure.savefig(path, dpi=150)
-    plt.close(figure)

@@ -1,8 +1,8 @@
-"""Peak memory and time of a streamed trace: ``python benchmarks/trace_streaming.py [--rows 5000000] [--run]``.
+"""Peak memory and time of a streamed trace: ``python -m benchmarks.trace_streaming [--rows 5000000] [--run]``.
 
-Writes a BurstGPT-shaped file of that many rows to a temporary folder and goes through it with ``stream: true``; with
-``--run`` it is also played on one replica, so that what a run keeps of each request can be seen beside it. Printed are
-wall-clock seconds and the peak resident memory of a fresh process for each measurement.
+Writes a file in BurstGPT's format to a temporary folder and reads it with ``stream: true``. With ``--run`` it also
+simulates the trace on one replica, which shows the memory that a run needs per request. Each measurement runs in a new
+process; its wall time and its peak resident memory are printed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import ROOT
 from simqueue.kvcache import PagedKVCache
-from simqueue.schedulers import SCHEDULERS
+from simqueue.schedulers import Chunked
+from simqueue.schedulers.keys import ChunkedSettings
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime.constant import ConstantStepTime
@@ -30,7 +32,7 @@ _AT_ONCE = 100_000
 
 
 def write_rows(path: Path, rows: int) -> None:
-    """Write a file with Poisson arrivals at 3 a second, failed calls included."""
+    """Write a file with Poisson arrivals at 3 requests/s; a quarter of them are failed calls."""
     rng = np.random.default_rng(1)
     last_s = 0.0
     with path.open("w", encoding="utf-8") as file:
@@ -45,14 +47,13 @@ def write_rows(path: Path, rows: int) -> None:
 
 
 def measure(path: Path, mode: str) -> None:
-    """Do one thing and print its time and this process's peak memory."""
+    """Read or simulate the trace; print the time and the peak memory of this process."""
     keys = {"format": "burstgpt", "path": str(path), "stream": mode != "list"}
     started = time.perf_counter()
     traffic = generate(WorkloadSettings.model_validate({"trace": keys}), seed=1, base_dir=Path())
     count = sum(1 for _ in traffic.requests)
     if mode == "run":
-        chunked = SCHEDULERS["chunked"]
-        policy = chunked(chunked.Settings(), PagedKVCache(100_000, 16), RequestLimits())
+        policy = Chunked(ChunkedSettings(), PagedKVCache(100_000, 16), RequestLimits())
         Simulation(traffic, policy, ConstantStepTime(0.01), RunOptions()).run()
     seconds = time.perf_counter() - started
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -60,11 +61,11 @@ def measure(path: Path, mode: str) -> None:
 
 
 def main() -> None:
-    """Write the file and measure each mode in a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Write the file and measure each mode in a new process."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.trace_streaming", description=main.__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--list", action="store_true", help="also read without streaming")
-    parser.add_argument("--run", action="store_true", help="also play the streamed trace")
+    parser.add_argument("--run", action="store_true", help="also simulate the streamed trace")
     parser.add_argument("--measure", nargs=2, metavar=("FILE", "MODE"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.measure:
@@ -75,7 +76,8 @@ def main() -> None:
         write_rows(path, asked.rows)
         print(f"{asked.rows:,} rows, {path.stat().st_size / 2**20:.0f} MiB", flush=True)
         for mode in ("stream", *(["list"] if asked.list else []), *(["run"] if asked.run else [])):
-            subprocess.run([sys.executable, __file__, "--measure", str(path), mode], check=True)  # noqa: S603  (this file)
+            command = [sys.executable, "-m", "benchmarks.trace_streaming", "--measure", str(path), mode]
+            subprocess.run(command, check=True, cwd=ROOT)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The requests that are played: made from a seed, so that every machine plays the same ones."""
+"""The requests of the benchmarks, generated from a seed: they are the same on every machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.request import Request
-from simqueue.scenario.load import from_mapping
+from simqueue.workload import WorkloadSettings
 from simqueue.workload.generate import generate
 
 SEED = 20231116
@@ -19,7 +19,7 @@ CHUNK = 10_000
 
 @dataclass(frozen=True)
 class Lengths:
-    """A lognormal number of tokens with bounds."""
+    """A lognormal distribution of tokens, clipped."""
 
     mean: float
     low: int
@@ -27,7 +27,7 @@ class Lengths:
     cv: float = 0.6
 
     def draw(self, luck: np.random.Generator, n: int) -> NDArray[np.int64]:
-        """Draw `n` of them."""
+        """Draw `n` lengths."""
         sigma = np.sqrt(np.log(1 + self.cv**2))
         drawn = luck.lognormal(np.log(self.mean) - sigma**2 / 2, sigma, n)
         return np.clip(drawn, self.low, self.high).astype(np.int64)
@@ -39,7 +39,7 @@ LONG_PROMPTS, LONG_OUTPUTS = Lengths(126, 4, 1024), Lengths(967, 16, 4096)
 
 @dataclass(frozen=True)
 class Poisson:
-    """Requests that come at random; made while they are asked for, so that a million of them take little room."""
+    """Poisson arrivals. Requests are generated during iteration, so that a million of them need little memory."""
 
     n: int
     rate_rps: float
@@ -62,17 +62,17 @@ class Poisson:
 
 
 def at_once(n: int, prompts: Lengths = PROMPTS, outputs: Lengths = OUTPUTS) -> list[Request]:
-    """Return requests that all come at the start: a queue that is never empty."""
+    """Return requests that all arrive at time 0, so that the queue is never empty."""
     return [replace(request, arrival_s=0.0) for request in Poisson(n, 1.0, prompts, outputs)]
 
 
 def equal_requests(n: int, prompt_tokens: int, output_tokens: int) -> list[Request]:
-    """Return equal requests that all come at the start."""
+    """Return equal requests that all arrive at time 0."""
     return [Request(str(index), 0.0, prompt_tokens, output_tokens) for index in range(n)]
 
 
 def turns(n: int, rate_rps: float, turns_each: int = 4) -> list[Request]:
-    """Return conversations: each turn's prompt repeats what was said before; a turn comes a minute after the last."""
+    """Return conversations: each prompt repeats all earlier turns; a turn arrives a minute after the one before."""
     luck = np.random.default_rng(SEED)
     sessions = n // turns_each
     starts_s = np.cumsum(luck.exponential(turns_each / rate_rps, sessions)).tolist()
@@ -92,15 +92,6 @@ def turns(n: int, rate_rps: float, turns_each: int = 4) -> list[Request]:
 
 
 def azure(rate_scale: float, limit: int | None = None) -> list[Request]:
-    """Return the conversation trace that Azure recorded in November 2023, gaps divided by `rate_scale`."""
+    """Return the conversation trace that Azure recorded in November 2023, with its gaps divided by `rate_scale`."""
     trace = {"name": "azure-2023-conversation", "rate_scale": rate_scale} | ({"limit": limit} if limit else {})
-    scenario = from_mapping(
-        {
-            "name": "azure",
-            "step_time": {"kind": "constant", "seconds": 1},
-            "kv_cache": {"blocks": 1},
-            "workload": {"trace": trace},
-            "policies": {"chunked": {"scheduler": "chunked"}},
-        }
-    )
-    return list(generate(scenario.workload, seed=SEED, base_dir=Path()).requests)
+    return list(generate(WorkloadSettings.model_validate({"trace": trace}), seed=SEED, base_dir=Path()).requests)

@@ -1,1 +1,1 @@
-"""The parts of a simulation by themselves: ``python -m pytest benchmarks/parts --benchmark-only``."""
+"""The parts of a simulation, one by one: ``python -m pytest benchmarks/parts --benchmark-only``."""

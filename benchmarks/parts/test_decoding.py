@@ -1,4 +1,4 @@
-"""What the decode counters costs."""
+"""The time of the decode counters."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import pytest
 from simqueue.request import Job
 from simqueue.schedulers.decoding import DecodeCounters
 
-from .house import SEATS, Measure, endless
+from .common import SEATS, Measure, endless
 
 PROMPT_TOKENS = 16
 
 
 def counters_of(seats: int) -> DecodeCounters:
-    """Return counters with so many decodes that never end."""
+    """Return counters with this many requests that never end."""
     counters = DecodeCounters(16, grows=True)
     for index in range(seats):
         job = endless(index, PROMPT_TOKENS)
@@ -22,7 +22,7 @@ def counters_of(seats: int) -> DecodeCounters:
 
 
 def let_join(counters: DecodeCounters, job: Job) -> None:
-    """Let a job join that has made its first token."""
+    """Start decoding of a job that has its first token."""
     job.known_tokens = job.request.prompt_tokens + 1
     job.computed_tokens = job.request.prompt_tokens
     job.rank = job.index
@@ -31,7 +31,7 @@ def let_join(counters: DecodeCounters, job: Job) -> None:
 
 @pytest.mark.parametrize("seats", [16, 1024])
 def test_a_step(benchmark: Measure, seats: int) -> None:
-    """One token more for everybody, with the demand for blocks asked before."""
+    """Compute the demand for blocks, and add one token to each request."""
     counters = counters_of(seats)
 
     def step() -> None:
@@ -44,7 +44,7 @@ def test_a_step(benchmark: Measure, seats: int) -> None:
 
 @pytest.mark.parametrize("seats", [16, 1024])
 def test_join_step_and_leave(benchmark: Measure, seats: int) -> None:
-    """A request joins, makes one token with all others and is taken out."""
+    """A request joins, all requests get a token, and it leaves again."""
     counters, guest = counters_of(seats), endless(seats, PROMPT_TOKENS)
 
     def visit() -> None:
@@ -56,7 +56,7 @@ def test_join_step_and_leave(benchmark: Measure, seats: int) -> None:
     assert counters.seqs == seats
 
 
-def test_the_steps_that_free_blocks_carry(benchmark: Measure) -> None:
-    """How many of the next hundred steps some free blocks are enough for."""
+def test_the_steps_within_the_free_blocks(benchmark: Measure) -> None:
+    """Compute for how many of the next hundred steps the free blocks suffice."""
     counters = counters_of(SEATS)
     assert 0 < benchmark(counters.steps_within, 5 * SEATS, 100) < 100

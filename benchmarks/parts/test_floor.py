@@ -1,4 +1,4 @@
-"""What SimPy itself takes."""
+"""The time of SimPy itself."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import simpy
 
-from .house import Measure
+from .common import Measure
 
 TIMEOUTS = 1000
 
 
 @pytest.mark.parametrize("processes", [1, 1000])
 def test_a_thousand_timeouts(benchmark: Measure, processes: int) -> None:
-    """A thousand timeouts are waited for, by one process or by a thousand; the processes are there already."""
+    """A thousand timeouts of one process, or of a thousand processes that exist already."""
     env = simpy.Environment()
 
     def wait(gap: float) -> Generator[simpy.Event, Any, None]:
@@ -27,9 +27,9 @@ def test_a_thousand_timeouts(benchmark: Measure, processes: int) -> None:
     for _ in range(processes):
         env.step()
 
-    def play() -> None:
+    def run() -> None:
         for _ in range(TIMEOUTS):
             env.step()
 
-    benchmark(play)
+    benchmark(run)
     assert env.now > 0

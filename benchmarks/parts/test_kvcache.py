@@ -1,4 +1,4 @@
-"""What blocks cost: as numbers, and with what they hold."""
+"""The time to take and return blocks, without and with prefix caching."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from simqueue.kvcache import PagedKVCache, PrefixKVCache
 from simqueue.kvcache.base import Hit
 from simqueue.request import Job, Request
 
-from .house import Measure
+from .common import Measure
 
 STREAMS = 500
 SAID_TOKENS, NEW_TOKENS = 1024, 64
 
 
 def test_take_and_give_back(benchmark: Measure) -> None:
-    """Eight blocks are taken from a pool and put back."""
+    """Take eight blocks from a pool and return them."""
     kv = PagedKVCache(10_000, BLOCK_SIZE)
 
     def borrow() -> None:
@@ -28,7 +28,7 @@ def test_take_and_give_back(benchmark: Measure) -> None:
 
 
 def test_admit_and_release(benchmark: Measure) -> None:
-    """A prompt of 1,024 tokens enters a pool without identities and leaves."""
+    """Admit and release a prompt of 1,024 tokens without prefix caching."""
     kv, job = PagedKVCache(10_000, BLOCK_SIZE), said(0)
 
     def visit() -> None:
@@ -41,7 +41,7 @@ def test_admit_and_release(benchmark: Measure) -> None:
 
 @pytest.fixture
 def filled() -> PrefixKVCache:
-    """A pool that remembers 500 prompts of 1,024 tokens; nobody uses its blocks."""
+    """Return a pool with 500 cached prompts of 1,024 tokens, all of whose blocks are free."""
     kv = PrefixKVCache(40_000, BLOCK_SIZE)
     for stream in range(STREAMS):
         register(kv, said(stream), SAID_TOKENS)
@@ -49,13 +49,13 @@ def filled() -> PrefixKVCache:
 
 
 def said(stream: int, more_tokens: int = 0, of_stream: int = -1) -> Job:
-    """Return a request with a prompt of a stream's first 1,024 tokens, and perhaps more of another stream."""
+    """Return a request whose prompt is the first 1,024 tokens of a stream, and further tokens of another stream."""
     prompt = ((stream, 0, SAID_TOKENS), *([(of_stream, 0, more_tokens)] if more_tokens else []))
     return Job(Request(str(stream), 0.0, SAID_TOKENS + more_tokens, 1, prompt=prompt), stream)
 
 
 def register(kv: PrefixKVCache, job: Job, tokens: int) -> Hit:
-    """Let a prompt enter and leave: its blocks are registered, and free."""
+    """Admit and release a prompt; its blocks are then registered and free."""
     hit = kv.lookup(job)
     kv.admit(job, hit, tokens)
     kv.release(job, tokens)
@@ -64,13 +64,13 @@ def register(kv: PrefixKVCache, job: Job, tokens: int) -> Hit:
 
 
 def test_lookup(benchmark: Measure, filled: PrefixKVCache) -> None:
-    """The start of a prompt is found, its end is not."""
+    """Look up a prompt whose start is cached and whose end is not."""
     job = said(STREAMS // 2, NEW_TOKENS)
     assert benchmark(filled.lookup, job).tokens == SAID_TOKENS
 
 
 def test_registration(benchmark: Measure, filled: PrefixKVCache) -> None:
-    """A prompt of which nothing is known enters and leaves; its 64 blocks take the place of older ones."""
+    """Admit and release a prompt that is not cached; its 64 blocks evict older ones."""
     streams = iter(range(2 * STREAMS, 10**9))
 
     def enter() -> Hit:
@@ -80,7 +80,7 @@ def test_registration(benchmark: Measure, filled: PrefixKVCache) -> None:
 
 
 def test_a_hit_enters_and_leaves(benchmark: Measure, filled: PrefixKVCache) -> None:
-    """A prompt whose start is cached enters with new tokens at its end, and leaves."""
+    """Admit and release a prompt whose start is cached and whose end is new."""
     streams = iter(range(2 * STREAMS, 10**9))
 
     def enter() -> Hit:

@@ -1,23 +1,23 @@
-"""What it costs to write down what happened."""
+"""The time to record a run."""
 
 from __future__ import annotations
 
 from simqueue.request import Job, Request
 from simqueue.simulation.recorder import Recorder
 
-from .house import SEATS, Measure, full_house
+from .common import SEATS, Measure, full_batch
 
 
 def test_a_step_row(benchmark: Measure) -> None:
-    """A row of steps that merges with none before it."""
-    rows, plan = Recorder(counts_slots=False).rows, full_house().one()
+    """A row of the step table that does not merge with the row before it."""
+    rows, plan = Recorder(counts_slots=False).rows, full_batch().one()
     benchmark(rows.add, plan, 0, 1.0, [2.0], 0, 100)
     assert set(rows.arrays()["decode_seqs"].tolist()) == {SEATS - 1}
 
 
 def test_the_tokens_of_a_step(benchmark: Measure) -> None:
-    """One token each for 127 requests."""
-    recorder, plan = Recorder(counts_slots=False), full_house().one()
+    """One token for each of 127 requests."""
+    recorder, plan = Recorder(counts_slots=False), full_batch().one()
     now_s = 0.0
 
     def step() -> None:
@@ -30,8 +30,8 @@ def test_the_tokens_of_a_step(benchmark: Measure) -> None:
 
 
 def test_the_tokens_of_a_hundred_steps(benchmark: Measure) -> None:
-    """A hundred tokens each for 127 requests, in one event."""
-    recorder, plan = Recorder(counts_slots=False), full_house().one()
+    """A hundred tokens for each of 127 requests, in one event."""
+    recorder, plan = Recorder(counts_slots=False), full_batch().one()
     now_s = 0.0
 
     def steps() -> None:
@@ -44,7 +44,7 @@ def test_the_tokens_of_a_hundred_steps(benchmark: Measure) -> None:
 
 
 def test_a_request(benchmark: Measure) -> None:
-    """A request comes, gets its whole answer at once and leaves."""
+    """A request arrives and finishes at once."""
     recorder = Recorder(counts_slots=False)
 
     def live() -> None:

@@ -1,4 +1,4 @@
-"""What it costs to price steps."""
+"""The time to compute the ends of steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simqueue.hardware import load_gpu, load_model
 from simqueue.steptime import Batch, RooflineSettings, StepTime
 from simqueue.steptime.build import build
 
-from .house import Measure
+from .common import Measure
 
 DECODES = Batch(decode_seqs=128, decode_tokens=128, context_tokens=128 * 1000, sampled_rows=128)
 MIXED = DECODES._replace(prefill=((512, 384),))
@@ -33,11 +33,11 @@ def model(request: pytest.FixtureRequest) -> StepTime:
 
 @pytest.mark.parametrize("n", [1, 100])
 def test_ends_of_decodes(benchmark: Measure, model: StepTime, n: int) -> None:
-    """The ends of steps in a row in which 128 requests decode."""
+    """The ends of consecutive steps in which 128 requests decode."""
     ends_s = benchmark(model.ends, 1000.0, DECODES, n)
     assert len(ends_s) == n
 
 
 def test_end_of_a_mixed_step(benchmark: Measure, model: StepTime) -> None:
-    """The end of a step that computes a piece of a prompt beside 128 decodes."""
+    """The end of a step with a chunk of a prompt and 128 decodes."""
     assert len(benchmark(model.ends, 1000.0, MIXED, 1)) == 1

@@ -1,4 +1,4 @@
-"""What the parts are measured on: W1's policy with a full house."""
+"""What the measurements of the parts share: W1's policy with a full batch."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Measure = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Steps:
-    """A policy that is asked for one step after the other."""
+    """Runs the steps of a policy one after another."""
 
     policy: Policy
 
     def plan(self) -> Plan:
-        """Plan a step, without delivering it."""
+        """Plan a step and return its plan."""
         plan = self.policy.plan(0.0)
         assert isinstance(plan, Plan)
         return plan
 
     def one(self) -> Plan:
-        """Plan, take and deliver one step."""
+        """Plan and commit one step."""
         plan = self.plan()
         self.policy.commit(plan)
         return plan
@@ -42,8 +42,8 @@ def endless(index: int, prompt_tokens: int = 16) -> Job:
     return Job(Request(str(index), 0.0, prompt_tokens, ENDLESS_TOKENS), index)
 
 
-def full_house(*, prefix_caching: bool = False, asynchronous: bool = False) -> Steps:
-    """Return W1's policy with all seats but one taken by requests that decode and never end."""
+def full_batch(*, prefix_caching: bool = False, asynchronous: bool = False) -> Steps:
+    """Return W1's policy in which requests that never end decode in all seats but one."""
     cell = Cell("parts", lambda _: [], blocks=ENDLESS_BLOCKS, prefix_caching=prefix_caching, asynchronous=asynchronous)
     steps = Steps(cell.policy())
     for index in range(SEATS - 1):
