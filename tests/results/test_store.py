@@ -151,7 +151,7 @@ def test_a_full_disk_leaves_the_earlier_result(record: Any, tmp_path: Path, monk
     def fail(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.pq, "write_table", fail)
+    monkeypatch.setattr(pd.DataFrame, "to_parquet", fail)
     with pytest.raises(RunError, match="out: results could not be written: No space left on device"):
         result_of(record()).save(tmp_path / "out", figures=False)
     assert contents(tmp_path) == before
