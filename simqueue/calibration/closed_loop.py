@@ -8,18 +8,19 @@ means from the same steps. This makes fits exact and cheap.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.errors import InputError
-from simqueue.kvcache import PagedKVCache
+from simqueue.kvcache import KVCache, PagedKVCache
 from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.schedulers.limits import RequestLimits
+from simqueue.settings import Settings
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime import Batch, StepTime
 
@@ -111,13 +112,18 @@ def compose(loop: ClosedLoop) -> Composition:
     )
 
 
+def make_policy(scheduler: str, keys: Mapping[str, Any], kv: KVCache) -> Policy:
+    """Return a new policy of this scheduler with these keys; it rejects no request."""
+    policy_class = SCHEDULERS[scheduler]
+    make = cast("Callable[[Settings, KVCache, RequestLimits], Policy]", policy_class)
+    return make(policy_class.Settings.model_validate(keys), kv, RequestLimits())
+
+
 def _policy(loop: ClosedLoop) -> Policy:
     keys: dict[str, Any] = {"max_num_seqs": loop.concurrency, "max_num_batched_tokens": loop.max_num_batched_tokens}
     if loop.scheduler == "continuous":
         keys["prefill"] = "separate" if loop.separate else "mixed"
-    policy = SCHEDULERS[loop.scheduler]
-    kv = PagedKVCache(loop.blocks, loop.block_size)
-    return policy(policy.Settings.model_validate(keys), kv, RequestLimits())  # type: ignore[call-arg] # the contract's constructor
+    return make_policy(loop.scheduler, keys, PagedKVCache(loop.blocks, loop.block_size))
 
 
 def _coverage(

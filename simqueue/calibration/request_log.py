@@ -13,14 +13,13 @@ from typing import Final
 import numpy as np
 
 from simqueue.calibration.case import ServedCase
+from simqueue.calibration.closed_loop import make_policy
 from simqueue.calibration.fit import Fit, fit
 from simqueue.calibration.rows import Target
 from simqueue.calibration.served_rows import BLOCK_SIZE, LoggedRequest, Server, pool_blocks
 from simqueue.errors import InputError
 from simqueue.kvcache import PagedKVCache
 from simqueue.request import Request
-from simqueue.schedulers import SCHEDULERS
-from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime import Batch, Coefficients, StepTime
 from simqueue.steptime.calibrated import CalibratedStepTime
@@ -60,11 +59,8 @@ def log_cases(log: Sequence[LoggedRequest], values: Coefficients, target: Target
         for i, request in enumerate(log)
     ]
     kv = PagedKVCache(pool_blocks(target, server, target.tensor_parallel), BLOCK_SIZE)
-    policy_class = SCHEDULERS[server.scheduler]
-    settings = policy_class.Settings.model_validate(
-        {"max_num_seqs": server.max_num_seqs, "max_num_batched_tokens": server.max_num_batched_tokens}
-    )
-    policy = policy_class(settings, kv, RequestLimits())  # type: ignore[call-arg] # the contract's constructor
+    keys = {"max_num_seqs": server.max_num_seqs, "max_num_batched_tokens": server.max_num_batched_tokens}
+    policy = make_policy(server.scheduler, keys, kv)
     columns = Simulation(requests, policy, recorder, RunOptions(fast=False)).run().requests
     if any(columns["status"] != "finished"):
         reason = next((reason for reason in columns["reject_reason"] if reason), "a request never finishes")

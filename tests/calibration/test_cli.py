@@ -14,7 +14,7 @@ MODEL = ["--model", "llama-3.1-8b", "--gpu", "h100-sxm"]
 
 
 def decode_rows(prices: object) -> str:
-    """Return a table of decode steps as these step times give them."""
+    """Return a table of decode steps with the durations of this model."""
     rows = ["ms,decode_seqs,context_tokens"]
     for n in (1, 4, 16, 64):
         for context in (128, 1024, 4096):
@@ -25,7 +25,7 @@ def decode_rows(prices: object) -> str:
 
 @pytest.fixture
 def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a table of decode steps that the preset vllm-h100-kernels made, in the current folder."""
+    """Return a table of decode steps with the durations of vllm-h100-kernels, in the current folder."""
     monkeypatch.chdir(tmp_path)
     prices = build(
         RooflineSettings(preset="vllm-h100-kernels"),
@@ -39,7 +39,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_explain_shows_terms_that_add_up(capsys: pytest.CaptureFixture[str]) -> None:
-    """The JSON of a mixed step has its terms with bytes and FLOPs, and those that count add up to the step."""
+    """The JSON of a mixed step has terms with bytes and FLOPs; those with `counts` add up to the step."""
     command = [
         "explain",
         *MODEL,
@@ -65,7 +65,7 @@ def test_explain_shows_terms_that_add_up(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_explain_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """For people the ideal terms stand in a table, in GB, GFLOP and ms, with the side that decides marked."""
+    """The ideal terms are printed as a table in GB, GFLOP and ms; the terms of the limiting side are marked."""
     assert run_command(["explain", *MODEL, "--decode", "32"]) == 0
     lines = capsys.readouterr().out.splitlines()
     (weights,) = [line.split() for line in lines if line.strip().startswith("weights")]
@@ -83,8 +83,8 @@ def test_explain_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         (["--decode", "1", "--tensor-parallel", "3"], "cannot be divided over 3 GPUs"),
     ],
 )
-def test_explain_refuses_in_one_line(capsys: pytest.CaptureFixture[str], extra: list[str], said: str) -> None:
-    """What cannot be explained ends with exit code 2 and one line."""
+def test_explain_rejects_in_one_line(capsys: pytest.CaptureFixture[str], extra: list[str], said: str) -> None:
+    """Bad input exits with 2 and one line."""
     assert run_command(["explain", *MODEL, *extra]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
@@ -102,7 +102,7 @@ def test_explain_refuses_in_one_line(capsys: pytest.CaptureFixture[str], extra: 
 def test_explain_warns_of_what_does_not_fit(
     capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
-    """A step whose weights or whose keys and values exceed the memory is priced with a warning that names both."""
+    """A step whose weights or KV exceed the memory is explained, with a warning that names both sizes."""
     assert run_command(["explain", "--gpu", "h100-sxm", *arguments, "--json"]) == 0
     (warning,) = json.loads(capsys.readouterr().out)["warnings"]
     assert warning.startswith("this step cannot run: ")
@@ -110,7 +110,7 @@ def test_explain_warns_of_what_does_not_fit(
 
 
 def test_explain_is_silent_about_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
-    """A batch that the memory holds is priced without a warning, also when eight GPUs are what makes the model fit."""
+    """A batch that fits into the memory has no warning, also if the model fits on eight GPUs only."""
     for fitting in (
         ["llama-3.1-8b", "--context", "8000"],
         ["llama-3.1-405b", "--tensor-parallel", "8", "--weights", "fp8"],
@@ -120,7 +120,7 @@ def test_explain_is_silent_about_what_fits(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_calibrate_writes_a_preset_that_prices_the_same(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From a table of steps comes a preset that gives their times back and works as `preset: FILE`."""
+    """The preset fitted to a table of steps reproduces their durations and works as `preset: FILE`."""
     command = [
         "calibrate",
         str(measured),
@@ -141,7 +141,7 @@ def test_calibrate_writes_a_preset_that_prices_the_same(measured: Path, capsys: 
 
 
 def test_calibrate_says_what_it_cannot_know(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Steps of one GPU say nothing about the link: table and preset name the value as not identified."""
+    """Steps on one GPU do not determine the link: output and preset list the value as not identified."""
     assert (
         run_command(["calibrate", str(measured), *MODEL, "--out", "own.yaml", "--free", "bandwidth_share,link_share"])
         == 0
@@ -152,7 +152,7 @@ def test_calibrate_says_what_it_cannot_know(measured: Path, capsys: pytest.Captu
 
 
 def test_bad_rows_end_the_command_or_are_named(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A bad row ends with exit code 2 and its place; with --drop-bad-rows it is named on stdout and left out."""
+    """A bad row exits with 2 and its place; with --drop-bad-rows it is listed on stdout and left out."""
     measured.write_text(measured.read_text() + "0.5,8,1000\n")
     command = ["calibrate", str(measured), *MODEL, "--out", "own.yaml", "--base", "vllm-h100-kernels"]
     assert run_command(command) == 2
@@ -165,13 +165,13 @@ def test_bad_rows_end_the_command_or_are_named(measured: Path, capsys: pytest.Ca
 
 
 def test_a_preset_must_be_named_as_one(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An output that scenarios would not take for a preset file is refused before anything is fitted."""
+    """An output file without the suffix of a preset is rejected before anything is fitted."""
     assert run_command(["calibrate", str(measured), *MODEL, "--out", "own.txt"]) == 2
     assert "must end in .yaml" in capsys.readouterr().err
 
 
 def test_a_fit_that_describes_nothing_is_doubted_loudly(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Times that follow no batch give warnings, on the values and on the error, before the way to use the preset."""
+    """Durations unrelated to the batches give warnings about values and error, before the line about the preset."""
     measured.write_text(
         "ms,decode_seqs,context_tokens\n7.9,32,1024\n61.3,3,1024\n9,32,1000\n33,4,20\n12,8,100\n50,2,100\n"
     )
@@ -186,7 +186,7 @@ def test_a_fit_that_describes_nothing_is_doubted_loudly(measured: Path, capsys: 
 
 
 def test_too_few_rows_point_to_a_base(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Fewer rows than values end with exit code 2, how many may be fitted, and the two flags that help."""
+    """Fewer rows than values exit with 2; the error says how many can be fitted and names --free and --base."""
     measured.write_text("ms,decode_seqs,context_tokens\n7.9,32,1024\n9.1,64,1024\n")
     assert run_command(["calibrate", str(measured), *MODEL, "--out", "own.yaml"]) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -1,17 +1,16 @@
 """A closed loop as a sum of steps equals the simulated closed loop, for any step time."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from simqueue.calibration.closed_loop import ClosedLoop, compose
+from simqueue.calibration.closed_loop import ClosedLoop, compose, make_policy
 from simqueue.errors import InputError
 from simqueue.hardware import load_gpu, load_model
 from simqueue.kvcache import PagedKVCache
 from simqueue.request import Request
-from simqueue.schedulers import SCHEDULERS
-from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime import LinearSettings, RooflineSettings, StepTime
 from simqueue.steptime.build import build
@@ -30,14 +29,13 @@ def loop(**keys: object) -> ClosedLoop:
 
 
 def simulated(closed: ClosedLoop, step_time: StepTime) -> tuple[float, float]:
-    """Return mean TPOT and TTFT of the same loop played in time: seats for all clients, everybody waiting."""
+    """Return mean TPOT and TTFT of the same loop simulated with these step times; all requests wait from the start."""
     requests = [Request(f"r{i}", 0.0, p, o) for i, (p, o) in enumerate(zip(*LENGTHS, strict=True))]
-    policy = SCHEDULERS[closed.scheduler]
-    keys = {"max_num_seqs": closed.concurrency, "max_num_batched_tokens": closed.max_num_batched_tokens}
+    keys: dict[str, Any] = {"max_num_seqs": closed.concurrency, "max_num_batched_tokens": closed.max_num_batched_tokens}
     if closed.separate:
-        keys["prefill"] = "separate"  # type: ignore[assignment]
-    made = policy(policy.Settings.model_validate(keys), PagedKVCache(closed.blocks, 16), RequestLimits())  # type: ignore[call-arg]
-    columns = Simulation(requests, made, step_time, RunOptions()).run().requests
+        keys["prefill"] = "separate"
+    policy = make_policy(closed.scheduler, keys, PagedKVCache(closed.blocks, 16))
+    columns = Simulation(requests, policy, step_time, RunOptions()).run().requests
     sent = np.concatenate([np.zeros(closed.concurrency), np.sort(columns["finish_s"])[: -closed.concurrency]])
     outputs = columns["output_tokens"]
     tpot = (columns["last_token_s"] - columns["first_token_s"]) / (outputs - 1)
@@ -56,7 +54,7 @@ def simulated(closed: ClosedLoop, step_time: StepTime) -> tuple[float, float]:
     ],
 )
 def test_weighted_steps_are_the_means(step_time: StepTime, keys: dict[str, object]) -> None:
-    """Mean TPOT and TTFT are the weighted sums of step times, under any policy, with a small pool, for any prices."""
+    """Mean TPOT and TTFT are the weighted sums of step times, for any policy, a small pool, and any step-time model."""
     closed = loop(**keys)
     steps = compose(closed)
     seconds = np.array([step_time.seconds(batch) for batch in steps.batches])

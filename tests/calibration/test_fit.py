@@ -53,7 +53,7 @@ def batches() -> list[Batch]:
 
 
 def cases(truth: Coefficients = TRUTH, noise: float = 0.0) -> list[StepCase]:
-    """Return what a server with these values would measure, with relative noise."""
+    """Return the measurements of a server with these values, with relative noise."""
     generator = np.random.default_rng(5)
     made = []
     for model in MODELS:
@@ -66,7 +66,7 @@ def cases(truth: Coefficients = TRUTH, noise: float = 0.0) -> list[StepCase]:
 
 
 def test_clean_data_gives_its_values_back() -> None:
-    """From noiseless steps of two models on one to four GPUs every one of thirteen values comes back."""
+    """A fit to noiseless steps of two models on one to four GPUs recovers all thirteen values."""
     found = fit(cases(), FREE)
     for name in FREE:
         assert getattr(found.coefficients, name) == pytest.approx(getattr(TRUTH, name), rel=0.02), name
@@ -74,7 +74,7 @@ def test_clean_data_gives_its_values_back() -> None:
 
 
 def test_noisy_data_gives_values_within_their_standard_errors() -> None:
-    """With 2 % noise each value is within four of its stated standard errors of the truth."""
+    """With 2 % noise each value is within four of its standard errors of the truth."""
     found = fit(cases(noise=0.02), FREE)
     for name in FREE:
         error = abs(getattr(found.coefficients, name) - getattr(TRUTH, name))
@@ -82,7 +82,7 @@ def test_noisy_data_gives_values_within_their_standard_errors() -> None:
 
 
 def test_what_no_row_depends_on_is_named() -> None:
-    """Decodes on one GPU say nothing about links and prompts: those values are named as not identified."""
+    """Decodes on one GPU do not determine links and prompts: those values are listed as not identified."""
     rows = [case for case in cases() if case.phase == "decode" and case.tensor_parallel == 1]
     found = fit(rows, ["kv_bandwidth_share", "layer_us", "link_share", "walk_ns"])
     assert dict(found.not_identified) == {
@@ -92,7 +92,7 @@ def test_what_no_row_depends_on_is_named() -> None:
 
 
 def test_a_value_at_its_bound_is_named() -> None:
-    """Where launches are assumed too long the cache would have to be read faster than memory is: the bound is told."""
+    """With launch times that are too long, KV would have to be read faster than the peak: the value is at its bound."""
     truth = TRUTH.model_copy(update={"kv_bandwidth_share": 1.0})
     rows = [case for case in cases(truth) if case.phase == "decode"]
     fixed = {
@@ -108,7 +108,7 @@ def test_a_value_at_its_bound_is_named() -> None:
 
 
 def test_two_values_that_only_occur_together_are_not_identified() -> None:
-    """With one model, time a layer and time a step cannot be told apart, and both are named."""
+    """With one model, time per layer and time per step cannot be separated, and both are listed."""
     rows = [case for case in cases(noise=0.01) if case.model is MODELS[0] and case.tensor_parallel == 1]
     fixed = {name: value for name, value in TRUTH if name not in {"layer_us", "step_ms"}}
     found = fit(rows, ["layer_us", "step_ms"], fixed)
@@ -119,7 +119,7 @@ def test_two_values_that_only_occur_together_are_not_identified() -> None:
     assert found.not_identified["step_ms"].endswith("hard to separate from layer_us")
 
 
-def test_too_few_rows_and_unknown_values_are_refused() -> None:
+def test_too_few_rows_and_unknown_values_are_rejected() -> None:
     """Fewer rows than values, or a value that does not exist, is an input error."""
     with pytest.raises(InputError, match="3 rows cannot determine 4 values"):
         fit(cases()[:3], ["mfu", "layer_us", "seq_us", "step_ms"])

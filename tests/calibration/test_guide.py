@@ -26,7 +26,7 @@ def test_explained_steps_run(command: str, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_tables_have_columns_that_are_known() -> None:
-    """Each table of the guide has the columns of one kind of measurement, and as many values in each row."""
+    """Each table of the guide has the columns of one kind of measurement, and rows of that length."""
     assert len(TABLES) == 3
     for table, known in zip(TABLES, (KNOWN, MEANS, LOG), strict=True):
         header, *rows = (line.split(",") for line in table.splitlines())
@@ -35,7 +35,7 @@ def test_tables_have_columns_that_are_known() -> None:
 
 
 def test_served_means_of_the_guide_can_be_fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guide's table of served means, with its command, gives a preset."""
+    """The guide's table of served means and its command write a preset."""
     monkeypatch.chdir(tmp_path)
     Path("served.csv").write_text(TABLES[1])
     (command,) = re.findall(r"^\$ simqueue (calibrate served.csv .*)$", GUIDE, re.MULTILINE)
@@ -44,7 +44,7 @@ def test_served_means_of_the_guide_can_be_fitted(tmp_path: Path, monkeypatch: py
 
 
 def test_every_value_of_a_preset_is_explained() -> None:
-    """The reference names each value of the calibrated form in its formula and in its table."""
+    """The reference has each value of the calibrated form in its formula and in its table."""
     formula, table = REFERENCE.split("| value | unit | meaning |")
     for name in Coefficients.model_fields:
         assert name in formula

@@ -6,6 +6,7 @@ import pytest
 
 from simqueue.calibration import Fit, fit
 from simqueue.calibration.choice import free_for, given_by, held_fixed
+from simqueue.calibration.closed_loop import make_policy
 from simqueue.calibration.request_log import fit_log
 from simqueue.calibration.rows import Target, read_steps
 from simqueue.calibration.served_rows import LoggedRequest, Server, read_log, read_means
@@ -13,8 +14,6 @@ from simqueue.errors import InputError
 from simqueue.hardware import load_gpu, load_model
 from simqueue.kvcache import PagedKVCache
 from simqueue.request import Request
-from simqueue.schedulers import SCHEDULERS
-from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime import Batch, load_preset
 from simqueue.steptime.calibrated import CalibratedStepTime
@@ -31,7 +30,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_rows_become_batches(tmp_path: Path) -> None:
-    """A row's mean context is summed over its decodes, its prompt tokens are split over its prompts, blanks are 0."""
+    """A row's mean context is summed over its decodes, its prompt tokens are divided over its prompts."""
     file = write(tmp_path, HEADER + "20,8,1000.5,,,\n60,0,,3,1000,512\n80,4,100,1,1500,\n")
     cases, bad = read_steps(file, TARGET)
     assert bad == []
@@ -60,7 +59,7 @@ def test_rows_become_batches(tmp_path: Path) -> None:
     ],
 )
 def test_bad_rows_are_named(tmp_path: Path, row: str, why: str) -> None:
-    """A row that is no measurement, or that physics forbids, is left out with its place and the reason."""
+    """A row that is not a measurement, or physically impossible, is left out with its place and the reason."""
     cases, bad = read_steps(write(tmp_path, HEADER + "20,8,100,,,\n" + row + "\n"), TARGET)
     assert len(cases) == 1
     assert len(bad) == 1
@@ -76,8 +75,8 @@ def test_bad_rows_are_named(tmp_path: Path, row: str, why: str) -> None:
         ("decode_seqs\n1\n", "column 'ms' is missing"),
     ],
 )
-def test_other_columns_are_refused(tmp_path: Path, text: str, said: str) -> None:
-    """A column that is not known, or one that is missing, ends the reading with the names that are known."""
+def test_other_columns_are_rejected(tmp_path: Path, text: str, said: str) -> None:
+    """An unknown column, or a missing one, is an error with the names."""
     with pytest.raises(InputError, match=said):
         read_steps(write(tmp_path, text), TARGET)
     with pytest.raises(InputError, match="no such file"):
@@ -85,7 +84,7 @@ def test_other_columns_are_refused(tmp_path: Path, text: str, said: str) -> None
 
 
 def test_what_is_fitted_follows_the_rows(tmp_path: Path) -> None:
-    """Decodes alone do not fit prompt terms, one GPU no link; served means fit time a token, a sequence, a step."""
+    """Decodes do not determine prompt terms, one GPU no link; served means determine three values."""
     decodes, _ = read_steps(write(tmp_path, HEADER + "20,8,100,,,\n"), TARGET)
     assert free_for(decodes, None) == ["bandwidth_share", "kv_bandwidth_share", "layer_us", "seq_us"]
     assert free_for([], None) == ["mfu", "seq_us", "step_ms"]
@@ -93,7 +92,7 @@ def test_what_is_fitted_follows_the_rows(tmp_path: Path) -> None:
 
 
 def test_a_base_preset_gives_what_is_not_fitted() -> None:
-    """Values that are not fitted are the base preset's, and the written preset says so."""
+    """Values that are not fitted are those of the base preset, and the written preset says so."""
     base = load_preset("vllm-h100-kernels").coefficients
     fixed = held_fixed("vllm-h100-kernels", ["mfu"])
     assert "mfu" not in fixed
@@ -105,7 +104,7 @@ def test_a_base_preset_gives_what_is_not_fitted() -> None:
 
 
 def test_served_means_give_their_step_cost_back(tmp_path: Path) -> None:
-    """From TPOT by concurrency, made with known values, time a step, a sequence and MFU come back."""
+    """A fit to TPOT by concurrency, made with known values, recovers time per step, time per sequence and MFU."""
     base = load_preset("vllm-h100-kernels").coefficients
     truth = base.model_copy(update={"mfu": 0.5, "seq_us": 40.0, "step_ms": 2.0})
     prices = CalibratedStepTime.of(TARGET.model, TARGET.gpu, 1, truth)
@@ -125,7 +124,7 @@ def test_served_means_give_their_step_cost_back(tmp_path: Path) -> None:
 
 
 def test_bad_served_rows_are_named(tmp_path: Path) -> None:
-    """A mean that is no positive number, or one-token answers, are named with their line."""
+    """A mean that is not a positive number, or an output of one token, is listed with its line."""
     file = write(tmp_path, "concurrency,isl,osl,tpot_ms\n4,100,1,10\n4,100,20,-3\n4,x,20,3\n4,100,20,10\n")
     cases, _, bad = read_means(file, TARGET, Server())
     assert len(cases) == 1
@@ -137,14 +136,13 @@ def test_bad_served_rows_are_named(tmp_path: Path) -> None:
 
 
 def test_a_request_log_gives_its_step_cost_back() -> None:
-    """From the log of a run made with known values, the time a step comes back though it shapes which steps run."""
+    """A fit to the log of a run with known values recovers the time per step, although it changes which steps run."""
     base = load_preset("vllm-h100-kernels").coefficients
     truth = base.model_copy(update={"step_ms": 3.0})
     requests = [Request(f"r{i}", 0.05 * i, 300 + 17 * i % 700, 40 + i % 50) for i in range(90)]
-    policy = SCHEDULERS["chunked"]
-    made = policy(policy.Settings.model_validate({"max_num_seqs": 256}), PagedKVCache(20_000, 16), RequestLimits())  # type: ignore[call-arg] # the contract's constructor
+    policy = make_policy("chunked", {"max_num_seqs": 256}, PagedKVCache(20_000, 16))
     prices = CalibratedStepTime.of(TARGET.model, TARGET.gpu, 1, truth)
-    columns = Simulation(requests, made, prices, RunOptions()).run().requests
+    columns = Simulation(requests, policy, prices, RunOptions()).run().requests
     log = [
         LoggedRequest(request.arrival_s, request.prompt_tokens, request.output_tokens, float(tpot_s))
         for request, tpot_s in zip(
@@ -161,7 +159,7 @@ def test_a_request_log_gives_its_step_cost_back() -> None:
 
 
 def test_a_log_is_read_in_order_of_arrival(tmp_path: Path) -> None:
-    """Rows are sorted by arrival, one-token answers have no TPOT, rows that cannot be are named."""
+    """Rows are sorted by arrival, outputs of one token have no TPOT, and bad rows are listed."""
     text = "arrival_s,prompt_tokens,output_tokens,tpot_ms\n2,100,50,20\n1,200,1,\n3,0,5,1\n4,10,5,\n"
     log, bad = read_log(write(tmp_path, text))
     assert log == [LoggedRequest(1.0, 200, 1, None), LoggedRequest(2.0, 100, 50, 0.02)]

@@ -39,7 +39,7 @@ def said(name: str, arrival_s: float, prompt: list[list[int]], output_tokens: in
 def test_case_11_recomputation_after_preemption_is_no_cache_hit(
     is_async: bool, toy: Any, play: Any, summary_of: Any
 ) -> None:
-    """A hundred prompts without a common token hit nothing of each other; what the preempted find is counted apart.
+    """A hundred prompts without a common token have no hits; hits after a preemption are counted separately.
 
     Origin: vllm-project/vllm#25780, where random prompts had a "hit rate" of 30 %.
     """
@@ -54,7 +54,7 @@ def test_case_11_recomputation_after_preemption_is_no_cache_hit(
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_case_12_a_fully_cached_prompt_computes_its_last_block(is_async: bool, toy: Any, play: Any, by_id: Any) -> None:
-    """A prompt of four cached blocks hits three and computes 16 tokens; 16 new tokens behind it let it hit all four.
+    """A prompt of four cached blocks hits three and computes 16 tokens; with 16 more tokens it hits all four.
 
     Origin: vllm-project/vllm#9972, #11186, where nothing was left to schedule.
     """
@@ -97,7 +97,7 @@ def test_case_15_retries_do_not_count_a_prompt_twice(toy: Any, play: Any, by_id:
     assert summary["prefix_hit_rate"] == pytest.approx(96 / 448, rel=1e-12)
 
 
-def test_case_31_hash_ids_that_do_not_cover_the_prompt_are_refused(toy: Any, play: Any, tmp_path: Path) -> None:
+def test_case_31_hash_ids_that_do_not_cover_the_prompt_are_rejected(toy: Any, play: Any, tmp_path: Path) -> None:
     """A row with 20 tokens and two blocks of 512 is an error that names the row.
 
     Origin: guidellm#948, ai-dynamo/aiperf#581, ai-dynamo/dynamo#8998, kvcache-ai/Mooncake#1266.
@@ -127,8 +127,8 @@ def test_case_31_the_traces_block_is_not_the_engines(
 # -- liveness, pool and preemption -----------------------------------------------------------------------------------
 
 
-def test_case_1_what_can_never_fit_is_refused(toy: Any, play: Any, by_id: Any, summary_of: Any) -> None:
-    """A request of 66 blocks is turned away by a pool of 49; the others run as if it had not been there."""
+def test_case_1_what_can_never_fit_is_rejected(toy: Any, play: Any, by_id: Any, summary_of: Any) -> None:
+    """A request of 66 blocks is rejected with a pool of 49; the other requests run as without it."""
     asked = [("big", 0.0, 1002, 50), ("s1", 0.0, 6, 50), ("s2", 0.05, 6, 50)]
     result = play(toy(asked, blocks=49))
     requests = by_id(result)
@@ -139,7 +139,7 @@ def test_case_1_what_can_never_fit_is_refused(toy: Any, play: Any, by_id: Any, s
 
 
 def test_case_1_as_the_real_engine_has_it_everybody_waits(toy: Any, play: Any, by_id: Any) -> None:
-    """With `unservable: wait` the head that can never fit holds up all behind it, and a warning says so."""
+    """With `unservable: wait` a request that never fits blocks all requests after it, and a warning says so."""
     asked = [("big", 0.0, 1002, 50), ("s1", 0.0, 6, 50)]
     result = play({**toy(asked, blocks=49), "unservable": "wait"})
     assert by_id(result)["status"].tolist() == ["unfinished", "unfinished"]
@@ -161,7 +161,7 @@ def test_case_3_requests_that_fit_only_one_by_one_all_finish(toy: Any, play: Any
 def test_case_5_and_45_a_preempted_request_keeps_what_its_client_saw(
     toy: Any, play: Any, by_id: Any, summary_of: Any
 ) -> None:
-    """TTFT is of the first token, the wait is one long gap, and n tokens have n - 1 gaps."""
+    """TTFT is the time of the first token, a wait is one long gap, and n tokens have n - 1 gaps."""
     result = play(toy([("A", 0.0, 16, 40), ("B", 0.0, 32, 40)], blocks=5, **BARE))
     requests, summary = by_id(result), summary_of(result)
     assert requests["preemptions"].to_dict() == {"A": 0, "B": 1}
@@ -190,7 +190,7 @@ def test_case_8_a_prompt_too_long_for_the_model_leaves_a_result(toy: Any, play: 
 def test_case_18_the_threshold_lets_short_prompts_pass(
     version: str, threshold: int, short_s: float, long_s: float, toy: Any, play: Any, by_id: Any
 ) -> None:
-    """A cap of 256 tokens saves the short prompt 150 ms; from 0.31 on it costs the long one little, since it is alone.
+    """A threshold of 256 tokens saves the short prompt 150 ms; from 0.31 a long prompt alone is not limited.
 
     Origin: vllm-project/vllm#10774, #14003, #57413, #21674.
     """
@@ -207,7 +207,7 @@ STEADY_PROMPTS = [("dec", 0.0, 16, 100)] + [(f"p{i}", 0.005 + 0.01 * i, 512, 1) 
 def test_case_19_v1_never_starves_decodes_and_v0_does(
     version: str, gap_s: float, last_s: float, toy: Any, play: Any, by_id: Any
 ) -> None:
-    """Under steady prompts V0 keeps a decode waiting for 1.01 s; V1 mixes, for 10 ms more of TTFT.
+    """With steady prompts a decode waits 1.01 s in V0; V1 mixes prompts and decodes, with 10 ms more TTFT.
 
     Origin: sgl-project/sglang#32549, ROCm/ATOM#1835.
     """
@@ -219,7 +219,7 @@ def test_case_19_v1_never_starves_decodes_and_v0_does(
 
 
 def test_case_37_one_token_has_no_tpot(toy: Any, play: Any, by_id: Any, summary_of: Any) -> None:
-    """A one-token answer is left out of the mean TPOT and counted as left out."""
+    """An output of one token is left out of the mean TPOT and counted as left out."""
     result = play(toy([("a", 0.0, 100, 1), ("b", 0.0, 100, 11)]))
     assert by_id(result)["tpot_ms"].isna().to_dict() == {"a": True, "b": False}
     assert (summary_of(result)["mean_tpot_ms"], summary_of(result)["tpot_excluded"]) == (ms(0.01), 1)
@@ -227,7 +227,7 @@ def test_case_37_one_token_has_no_tpot(toy: Any, play: Any, by_id: Any, summary_
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_case_40_what_is_inside_at_the_horizon_is_in_the_table(is_async: bool, toy: Any, play: Any, by_id: Any) -> None:
-    """Of five requests on one seat two are finished, the second at the very horizon; nobody is lost.
+    """Of five requests on one seat two finish, the second exactly at the horizon; no request is lost.
 
     Planned ahead it is the same: with one seat there is nothing to plan beside somebody's last step.
     """
@@ -266,7 +266,7 @@ def test_case_52_the_same_seed_gives_the_same_bytes_in_any_process(toy: Any, tmp
 
 
 def test_an_engine_runs_from_the_command_line(toy: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`simqueue run` plays an engine and exits with 0; its settled flags stand in the printed scenario."""
+    """`simqueue run` runs an engine and exits with 0; the printed scenario has its resolved flags."""
     file = tmp_path / "scenario.json"
     file.write_text(json.dumps(toy([("a", 0.0, 100, 11)])), encoding="utf-8")
     assert run_command(["run", str(file), "--json"]) == 0

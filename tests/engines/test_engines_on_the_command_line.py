@@ -41,7 +41,7 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: Any, code: int = 0) ->
 
 
 def test_list_engines_names_every_version(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each known version stands in a row of its own, with its source."""
+    """Each known version has a row with its source."""
     monkeypatch.setenv("COLUMNS", "250")
     lines = shown(capsys, "list", "engines").splitlines()
     for version in vllm_versions():
@@ -51,7 +51,7 @@ def test_list_engines_names_every_version(capsys: pytest.CaptureFixture[str], mo
 def test_run_prints_the_resolved_flags_of_each_engine(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line for each policy that names an engine, above the comparison; none for other policies."""
+    """There is one line per policy with an engine, above the comparison, and none for other policies."""
     out = shown(capsys, "run", file, "--no-figures", "--quiet", "--out", tmp_path / "out")
     (new,) = [line for line in out.splitlines() if line.startswith("new = vllm 0.33.0 (V1, server): ")]
     (old,) = [line for line in out.splitlines() if line.startswith("old = vllm 0.6.3 (V0, server): ")]
@@ -65,7 +65,7 @@ def test_run_prints_the_resolved_flags_of_each_engine(
 def test_validate_says_where_each_flag_comes_from(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A flag is from the file or from the version, and the files of that package stand below."""
+    """The origin of a flag is the file or the version, and the sources of the versions are below."""
     monkeypatch.setenv("COLUMNS", "250")
     out = shown(capsys, "validate", file)
     assert "7 (file)" in out
@@ -74,7 +74,7 @@ def test_validate_says_where_each_flag_comes_from(
 
 
 def test_an_unknown_version_is_one_line_with_the_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A version that nobody has read is refused before anything runs, with its neighbours, and exit code 2."""
+    """An unknown version is rejected before anything runs, with the nearest known versions and exit code 2."""
     path = tmp_path / "wrong.yaml"
     path.write_text(SCENARIO.replace("0.33.0", "0.32.0"), encoding="utf-8")
     err = shown(capsys, "run", path, code=2)
@@ -83,7 +83,7 @@ def test_an_unknown_version_is_one_line_with_the_place(tmp_path: Path, capsys: p
 
 
 def test_packaged_scenario_plays_different_engines() -> None:
-    """The scenario of versions names four, with V0 and V1, both modes and two budgets among them."""
+    """The packaged scenario has four versions, with V0 and V1, both modes and two budgets among them."""
     scenario = load(find("vllm-versions"))
     resolved = [policy.engine for policy in scenario.resolve().policies]
     values = [engine.values for engine in resolved if engine is not None]
@@ -97,7 +97,7 @@ def test_packaged_scenario_plays_different_engines() -> None:
 def test_a_version_that_reads_as_a_number_is_to_be_quoted(
     written: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """YAML takes 0.10 for the number 0.1; the line says that a version is written in quotes."""
+    """YAML reads 0.10 as the number 0.1; the error says that a version must be in quotes."""
     file.write_text(SCENARIO.replace('"0.33.0"', written), encoding="utf-8")
     line = shown(capsys, "validate", file, code=2)
     assert "policies.new.version = " in line

@@ -122,14 +122,14 @@ def test_v0_without_chunking_has_room_for_the_longest_prompt(version: str, longe
     ],
 )
 def test_v0_turns_chunking_on_by_itself_above_32768(version: str, chunked: bool, tokens: int) -> None:
-    """From 0.5.5 on V0 chunks by itself where max_model_len is above 32768, with the version's chunked budget."""
+    """From 0.5.5, V0 enables chunked prefill if max_model_len is above 32768, with the version's chunked budget."""
     values = resolved(version, max_model_len=40000).values
     assert (values["enable_chunked_prefill"], values["max_num_batched_tokens"]) == (chunked, tokens)
 
 
 @pytest.mark.parametrize(("version", "tokens"), [("0.4.2", 512), ("0.5.5", 512), ("0.6.3", 512), ("0.6.6.post1", 2048)])
 def test_v0_chunked_on_request_has_its_own_budget(version: str, tokens: int) -> None:
-    """Asked to chunk, V0 takes 512 tokens a step up to 0.6.3 and 2048 from 0.6.6 on."""
+    """With enable_chunked_prefill, V0's budget is 512 tokens up to 0.6.3 and 2048 from 0.6.6."""
     assert resolved(version, enable_chunked_prefill=True, max_model_len=4096).values["max_num_batched_tokens"] == tokens
 
 
@@ -147,7 +147,7 @@ def since(version: str) -> set[str]:
 
 @pytest.mark.parametrize("version", list(vllm_versions()))
 def test_what_a_version_turns_on_by_itself(version: str) -> None:
-    """V1, prefix caching, planning ahead, the check of whole prompts and the memory share begin where they did."""
+    """V1, prefix caching, async scheduling, the check of whole prompts and the memory share change as in vLLM."""
     engine = resolved(version)
     values = engine.values
     is_v1 = version in since("0.8.0")
@@ -164,7 +164,7 @@ def test_what_a_version_turns_on_by_itself(version: str) -> None:
 
 @pytest.mark.parametrize("version", v1_versions())
 def test_other_knobs_of_v1_are_off(version: str) -> None:
-    """Policy fcfs, chunking on and no threshold, in every version with V1."""
+    """Policy fcfs, chunked prefill and no threshold in every version with V1."""
     values = resolved(version).values
     assert (values["policy"], values["enable_chunked_prefill"], values["long_prefill_token_threshold"]) == (
         "fcfs",
@@ -190,7 +190,7 @@ def test_throughput_mode_doubles_both() -> None:
     ],
 )
 def test_defaults_are_fitted_to_each_other(flags: dict[str, Any], longest: int, expected: tuple[int, int]) -> None:
-    """Tokens are capped by seats x max_model_len, raised to max_model_len without chunking; seats by tokens."""
+    """Tokens are at most seats x max_model_len, at least max_model_len without chunking; seats at most tokens."""
     values = resolved("0.33.0", max_model_len=longest, **flags).values
     assert (values["max_num_batched_tokens"], values["max_num_seqs"]) == expected
 
@@ -205,12 +205,12 @@ def test_defaults_are_fitted_to_each_other(flags: dict[str, Any], longest: int, 
     ],
 )
 def test_who_asks_for_more_than_the_model_holds(version: str, usage: str, cuts: bool) -> None:
-    """prompt + output beyond max_model_len is cut by the offline class and by new servers, refused by old ones."""
+    """prompt + output beyond max_model_len is cut by the offline class and by new servers, rejected by old ones."""
     assert resolved(version, usage=usage).cuts_output is cuts
 
 
 def test_every_resolved_flag_says_where_it_comes_from() -> None:
-    """A flag is `given`, or names the package and version its default was read in."""
+    """The origin of a flag is `given`, or the package and version of its default."""
     engine = resolved("0.33.0", max_num_seqs=7)
     assert set(engine.origins) == set(engine.values)
     assert engine.origins["max_num_seqs"] == "given"
@@ -218,13 +218,13 @@ def test_every_resolved_flag_says_where_it_comes_from() -> None:
 
 
 def test_every_version_names_its_source() -> None:
-    """No row of the data is without the package version it was read in."""
+    """Every row of the data names the package version of its source."""
     for version, facts in vllm_versions().items():
         assert version.removesuffix(".post1") in facts.source
 
 
 def test_list_of_engines_has_a_row_a_version() -> None:
-    """`simqueue list engines` shows all that is known."""
+    """`simqueue list engines` shows all known versions."""
     rows = ENGINES["vllm"].rows()
     assert [row["version"] for row in rows] == list(vllm_versions())
     assert all(row["source"] for row in rows)

@@ -1,4 +1,4 @@
-"""What a version does not have is refused in one line, and what is given wins."""
+"""What a version does not have is rejected in one line, and what is given wins."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def resolved(
     ],
 )
 def test_an_unknown_version_names_its_neighbours(version: str, nearest: str) -> None:
-    """Nothing is guessed between versions: the nearest known ones are named, and all of them."""
+    """Nothing is guessed between versions: the error has the nearest known versions, and all of them."""
     with pytest.raises(
         InputError, match=f"version = '{version}'.*nearest known: {nearest}; all known: 0.2.7"
     ) as caught:
@@ -59,8 +59,8 @@ def test_an_unknown_version_names_its_neighbours(version: str, nearest: str) -> 
         ("0.8.5", "enable_chunked_prefill", False),
     ],
 )
-def test_a_flag_that_a_version_lacks_is_refused(version: str, flag: str, value: Any) -> None:
-    """The line names the flag, its value and the version."""
+def test_a_flag_that_a_version_lacks_is_rejected(version: str, flag: str, value: Any) -> None:
+    """The error names the flag, its value and the version."""
     with pytest.raises(InputError, match=f"{flag} = {show(value)}") as raised:
         resolved(version, **{flag: value})
     assert "\n" not in str(raised.value)
@@ -77,7 +77,7 @@ def test_a_flag_that_a_version_lacks_is_refused(version: str, flag: str, value: 
         ),
     ],
 )
-def test_what_the_engine_refuses_is_refused(flags: dict[str, Any], longest: int | None, match: str) -> None:
+def test_what_the_engine_rejects_is_rejected(flags: dict[str, Any], longest: int | None, match: str) -> None:
     """A budget below the seats, or below the longest prompt without chunking, does not start."""
     with pytest.raises(InputError, match=match):
         resolved("0.33.0", max_model_len=longest, **flags)
@@ -85,13 +85,13 @@ def test_what_the_engine_refuses_is_refused(flags: dict[str, Any], longest: int 
 
 @pytest.mark.parametrize("value", ["lifo", 3])
 def test_values_are_checked_like_all_settings(value: Any) -> None:
-    """An unknown policy name is refused by the settings themselves."""
+    """An unknown policy name is rejected by the settings themselves."""
     with pytest.raises(ValueError, match="policy"):
         resolved("0.33.0", policy=value)
 
 
 def test_the_cache_takes_the_scenarios_keys_before_the_versions_defaults() -> None:
-    """Block size, memory share, watermark and prefix caching may come from kv_cache; the engine's own flags win."""
+    """Block size, memory share, watermark and prefix caching can be kv_cache keys; the engine's flags override them."""
     kv = {"block_size": 32, "memory_share": 0.5, "watermark": 0.1, "prefix_caching": False}
     cache = resolved("0.33.0", kv=kv).cache
     assert (cache.block_size, cache.memory_share, cache.watermark, cache.prefix_caching) == (32, 0.5, 0.1, False)
@@ -100,6 +100,6 @@ def test_the_cache_takes_the_scenarios_keys_before_the_versions_defaults() -> No
 
 
 def test_the_null_block_is_counted_by_v1_only() -> None:
-    """V1's pool holds a block that nobody uses; its watermark counts it in."""
+    """V1's pool has a block that is never used; its watermark includes it."""
     assert resolved("0.33.0").cache.reserved_blocks == 1
     assert resolved("0.6.3").cache.reserved_blocks == 0

@@ -94,7 +94,7 @@ def test_mistral(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_understood_is_named(tmp_path: Path, change: dict[str, Any], said: str) -> None:
-    """A config with an unknown architecture, a missing key or an unmodelled feature is refused by name in one line."""
+    """A config with an unknown architecture, a missing key or an unmodelled feature is rejected by name in one line."""
     write(tmp_path, {**LLAMA_8B, **change})
     with pytest.raises(InputError, match=said) as caught:
         load_model("config.json", tmp_path)
@@ -103,7 +103,7 @@ def test_what_is_not_understood_is_named(tmp_path: Path, change: dict[str, Any],
 
 
 def test_a_window_without_a_switch_is_on_for_mistral(tmp_path: Path) -> None:
-    """Mistral-7B v0.1's window of 4096, which has no switch, is on in all layers; Qwen3's needs its switch."""
+    """Mistral-7B v0.1's window of 4096 is active in all layers; Qwen3's is active only with use_sliding_window."""
     write(tmp_path, {**MISTRAL_7B_V02, "sliding_window": 4096})
     mistral = load_model("config.json", tmp_path)
     assert (mistral.window_layers, mistral.window_tokens) == (32, 4096)
@@ -235,7 +235,7 @@ def test_biases_are_counted(tmp_path: Path) -> None:
 
 
 def test_broken_json_names_its_line(tmp_path: Path) -> None:
-    """A config.json that is no JSON is refused with its line; one that is no object, with what it is."""
+    """A config.json that is not JSON is rejected with its line; one that is not an object, with its type."""
     (tmp_path / "config.json").write_text('{\n  "hidden_size": 4096,\n}\n')
     with pytest.raises(InputError, match=r"config.json:[23]: not valid JSON"):
         load_model("config.json", tmp_path)

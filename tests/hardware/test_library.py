@@ -25,7 +25,7 @@ HERE = Path()
 
 
 def test_names() -> None:
-    """The library offers the GPUs and models that scenarios may name, sorted."""
+    """The library has the GPUs and models that scenarios can name, sorted."""
     assert gpu_names() == sorted(
         [
             *("a100-40gb", "a100-80gb", "h100-sxm", "h100-pcie", "h200-sxm", "h20", "b200", "gb200", "l4", "l40s"),
@@ -81,7 +81,7 @@ def test_links_count_one_direction(name: str, both_directions_gb_per_s: float) -
 
 
 def test_peaks_by_format() -> None:
-    """fp8 matrices have the fp8 peak where the part has one, else they are widened and have the bf16 peak."""
+    """fp8 matrices have the fp8 peak if the GPU has one, else they are converted and have the bf16 peak."""
     h100, a100 = load_gpu("h100-sxm", HERE), load_gpu("a100-80gb", HERE)
     assert (h100.flops_for(None), h100.flops_for("fp8"), h100.flops_for("fp4")) == (989.4e12, 1978.9e12, 989.4e12)
     assert a100.flops_for("fp8") == 312e12
@@ -90,7 +90,7 @@ def test_peaks_by_format() -> None:
 
 @pytest.mark.parametrize("library", [GPUS, MODELS])
 def test_every_fact_has_a_source(library: Library) -> None:
-    """Each value in the data files stands in a group with a source, and each file has a description."""
+    """Each value in the data files is in a group with a source, and each file has a description."""
     for name in library.names():
         facts = library.facts(name)
         assert facts.description
@@ -99,7 +99,7 @@ def test_every_fact_has_a_source(library: Library) -> None:
 
 
 def test_unknown_names_get_the_nearest() -> None:
-    """A misspelt name is answered in one line with the nearest name and all known ones."""
+    """The error for a misspelt name is one line with the nearest name and all known names."""
     with pytest.raises(InputError, match=r"^unknown gpu 'h100'; did you mean 'h100-sxm'\?.*a100-80gb"):
         load_gpu("h100", HERE)
     with pytest.raises(InputError, match=r"^unknown model 'llama-3-8b'; did you mean 'llama-3.1-8b'\?"):
@@ -109,7 +109,7 @@ def test_unknown_names_get_the_nearest() -> None:
 
 
 def test_rows_for_tables() -> None:
-    """The tables of GPUs and models have one row a name, units in the keys, and the values of the library."""
+    """The tables of GPUs and models have one row per name, units in the keys, and the values of the library."""
     assert [row["name"] for row in gpu_rows()] == gpu_names()
     assert {row["name"]: row["memory_mib"] for row in gpu_rows()}["h100-sxm"] == 81_559
     assert [row["name"] for row in model_rows()] == model_names()
@@ -128,8 +128,8 @@ def test_gpu_inline() -> None:
 
 @pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), "3e12", True])
 @pytest.mark.parametrize("key", ["flops_per_s", "bandwidth_bytes_per_s", "memory_mib"])
-def test_gpu_refuses_impossible_rates(key: str, bad: object) -> None:
-    """Zero, negative, NaN, infinite and non-numeric rates and memory are refused, naming the key (case 49)."""
+def test_gpu_rejects_impossible_rates(key: str, bad: object) -> None:
+    """Zero, negative, NaN, infinite and non-numeric rates and memory are rejected, naming the key (case 49)."""
     good = {"flops_per_s": 1e12, "bandwidth_bytes_per_s": 1e12, "memory_mib": 1000}
     with pytest.raises(ValidationError) as caught:
         GpuSettings.model_validate({**good, key: bad})
@@ -137,7 +137,7 @@ def test_gpu_refuses_impossible_rates(key: str, bad: object) -> None:
 
 
 def test_gpu_from_a_file(tmp_path: Path) -> None:
-    """A GPU may stand in a YAML file with the keys of the inline form, found from the scenario's folder."""
+    """A GPU can be a YAML file with the keys of the inline form; its path starts at the scenario's folder."""
     (tmp_path / "toy.yaml").write_text("memory_mib: 1000\nbandwidth_bytes_per_s: 1.0e12\nflops_per_s: 1e14\n")
     gpu = load_gpu("toy.yaml", tmp_path)
     assert (gpu.name, gpu.memory_bytes, gpu.flops_per_s) == ("toy", 1000 * 2**20, 1e14)
@@ -156,7 +156,7 @@ def test_gpu_from_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_gpu_file_errors_take_one_line(tmp_path: Path, text: str, said: str) -> None:
-    """A GPU file that breaks the rules is refused in one line that names the file and the key."""
+    """A GPU file that breaks the rules is rejected in one line that names the file and the key."""
     (tmp_path / "toy.yaml").write_text(text)
     with pytest.raises(InputError, match=said) as caught:
         load_gpu("toy.yaml", tmp_path)
@@ -165,7 +165,7 @@ def test_gpu_file_errors_take_one_line(tmp_path: Path, text: str, said: str) -> 
 
 
 def test_missing_files_are_named() -> None:
-    """A path that leads nowhere is named in the error."""
+    """A path without a file is named in the error."""
     with pytest.raises(InputError, match=r"nowhere.yaml: cannot be read"):
         load_gpu("nowhere.yaml", HERE)
     with pytest.raises(InputError, match=r"config.json: cannot be read"):
@@ -173,7 +173,7 @@ def test_missing_files_are_named() -> None:
 
 
 def test_choices_tell_name_from_inline() -> None:
-    """The scenario's keys take a name or a mapping, and a wrong mapping is judged as a mapping alone."""
+    """The scenario's keys take a name or a mapping; errors in a mapping do not mention names."""
     assert TypeAdapter(GpuChoice).validate_python("h100-sxm") == "h100-sxm"
     inline = TypeAdapter(ModelChoice).validate_python(
         {"parameters": 8e9, "layers": 32, "heads": 32, "kv_heads": 8, "head_dim": 128}

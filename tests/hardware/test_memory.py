@@ -31,7 +31,7 @@ def model(name: str) -> Model:
     ],
 )
 def test_pool_from_memory(gpu_name: str, model_name: str, tensor_parallel: int, share: str, block_size: int) -> None:
-    """The pool is what the share of the reported memory leaves beside the weights, in whole blocks, on each GPU."""
+    """The pool is the share of the reported memory minus the weights, in whole blocks, on each GPU."""
     mib = {"h100-sxm": 81_559, "h200-sxm": 143_771, "a100-80gb": 81_920}[gpu_name]
     parameters = {"llama-3.1-8b": 8_030_261_248, "llama-3.1-70b": 70_553_706_496, "qwen3-8b": 8_190_735_360}[model_name]
     kv = {"llama-3.1-8b": 131_072, "llama-3.1-70b": 327_680, "qwen3-8b": 147_456}[model_name]
@@ -42,7 +42,7 @@ def test_pool_from_memory(gpu_name: str, model_name: str, tensor_parallel: int, 
 
 
 def test_405b_does_not_fit_one_h100() -> None:
-    """Llama-3.1-405B on one H100 80 GB is refused with both numbers in GB, in one line (case 53a)."""
+    """Llama-3.1-405B on one H100 80 GB is rejected with both numbers in GB, in one line (case 53a)."""
     said = r"^model: llama-3.1-405b does not fit h100-sxm, NVIDIA H100 SXM5 80 GB: weights 812 GB > 77.0 GB .*85.5 GB"
     for check in (
         lambda: check_fits(gpu("h100-sxm"), model("llama-3.1-405b"), 1, 0.9),
@@ -54,7 +54,7 @@ def test_405b_does_not_fit_one_h100() -> None:
 
 
 def test_405b_over_several_gpus() -> None:
-    """The 405B model is too large for eight H100 and has room on sixteen."""
+    """The 405B model does not fit on eight H100 and fits on sixteen."""
     with pytest.raises(InputError, match=r"weights 812 GB / 8 GPUs > 77.0 GB"):
         check_fits(gpu("h100-sxm"), model("llama-3.1-405b"), 8, 0.9)
     check_fits(gpu("h100-sxm"), model("llama-3.1-405b"), 16, 0.9)
@@ -62,7 +62,7 @@ def test_405b_over_several_gpus() -> None:
 
 
 def test_a_gpu_without_memory_sizes_nothing() -> None:
-    """A GPU that states no memory fits anything, and sizing a pool from it is an error that says what to give."""
+    """A GPU of unknown memory passes the check, and sizing a pool from it is an error that says what is needed."""
     bare = load_gpu(GpuSettings(bandwidth_bytes_per_s=1e12, flops_per_s=1e14))
     check_fits(bare, model("llama-3.1-405b"), 1, 0.9)
     with pytest.raises(InputError, match=r"is unknown.*memory_mib.*kv_cache.blocks"):
@@ -70,7 +70,7 @@ def test_a_gpu_without_memory_sizes_nothing() -> None:
 
 
 def test_less_than_one_block_is_an_error() -> None:
-    """Weights that fit but leave no room for one block are refused with both sizes."""
+    """Weights that fit but leave less than one block are rejected with both sizes."""
     weights = 16_060_522_496
     tight = Gpu("tight", weights + 1_000_000, 1e12, 1e14)
     with pytest.raises(InputError, match=r"leaves 0.001 GB of tight, one block of 16 tokens takes 0.002 GB"):

@@ -61,7 +61,7 @@ def test_published_totals(name: str, billions: float, kv_bytes_per_token: int) -
     ],
 )
 def test_published_active_parameters(name: str, billions: float) -> None:
-    """Parameters on one token's way equal the published active totals, embeddings included."""
+    """Active parameters per token equal the published totals, embeddings included."""
     assert load_model(name, HERE).active_parameters / 1e9 == pytest.approx(billions, abs=0.006)
 
 
@@ -76,7 +76,7 @@ def test_published_active_parameters(name: str, billions: float) -> None:
     ],
 )
 def test_windows_split_kv_into_a_growing_part_and_a_cap(name: str, growing: int, window_mib: float) -> None:
-    """Beyond the window a token adds the KV of layers without one; those with one hold a fixed size a request."""
+    """Beyond the window, a token adds KV in layers without a window only; the others hold a fixed size."""
     model = load_model(name, HERE)
     assert model.growing_kv_bytes_per_token == growing
     assert model.window_kv_bytes == window_mib * 2**20
@@ -86,12 +86,12 @@ def test_windows_split_kv_into_a_growing_part_and_a_cap(name: str, growing: int,
     ("name", "gib", "abs_gib"), [("gpt-oss-20b", 12.8, 0.05), ("gpt-oss-120b", 60.8, 0.2), ("deepseek-v3", 626.7, 1.0)]
 )
 def test_quantised_checkpoints_have_their_published_size(name: str, gib: float, abs_gib: float) -> None:
-    """MXFP4 experts beside bf16, and fp8 matrices beside bf16 embeddings and head, give the checkpoints' sizes."""
+    """MXFP4 experts with bf16, and fp8 matrices with bf16 embeddings and head, give the sizes of the checkpoints."""
     assert load_model(name, HERE).weight_bytes / 2**30 == pytest.approx(gib, abs=abs_gib)
 
 
 def test_precision_leaves_embeddings_and_head() -> None:
-    """In fp8 the 70B model's layers take a byte a parameter, its embeddings and head two; fp8 KV takes half."""
+    """In fp8 the layers of the 70B model take one byte per parameter, embeddings and head two; fp8 KV takes half."""
     table, layers = 128256 * 8192, 70_553_706_496 - 2 * 128256 * 8192
     fp8 = load_model("llama-3.1-70b", HERE).with_precision(weights="fp8", kv="fp8")
     assert fp8.weight_bytes == layers + 4 * table
@@ -103,7 +103,7 @@ def test_precision_leaves_embeddings_and_head() -> None:
 
 
 def test_precision_keys_name_formats() -> None:
-    """The keys of `precision` take formats by name, none of which is required, and refuse others."""
+    """The `dtype` keys take formats by name, all optional, and reject others."""
     keys = DtypeSettings.model_validate({"weights": "fp8", "kv": "fp8"})
     model = load_model("llama-3.1-8b", HERE).with_precision(keys.weights, keys.kv)
     assert (model.weights, model.kv_format) == ("fp8", "fp8")
@@ -113,14 +113,14 @@ def test_precision_keys_name_formats() -> None:
 
 
 def test_the_latent_of_mla_is_replicated() -> None:
-    """DeepSeek-V3 keeps 61 x (512 + 64) numbers of 2 bytes a token, on each GPU whatever their number."""
+    """DeepSeek-V3 stores 61 x (512 + 64) numbers of 2 bytes per token, on each GPU for any number of GPUs."""
     model = load_model("deepseek-v3", HERE)
     assert [model.kv_bytes_per_token_per_gpu(n) for n in (1, 8, 16)] == [61 * 576 * 2] * 3
 
 
 @pytest.mark.parametrize(("tokens", "distinct"), [(1, 8.0), (32, 111.77), (10_000, 128.0)])
 def test_expected_distinct_experts(tokens: int, distinct: float) -> None:
-    """Of 128 experts with 8 active, one token reaches 8, 32 tokens 111.8, many all: 128 (1 - 0.9375^n)."""
+    """Of 128 experts with 8 active, one token uses 8, 32 tokens 111.8, many tokens all: 128 (1 - 0.9375^n)."""
     experts = load_model("qwen3-30b-a3b", HERE).experts
     assert experts is not None
     assert experts.distinct(tokens) == pytest.approx(distinct, abs=0.005)
@@ -146,7 +146,7 @@ def test_the_embedding_table_is_stored_but_not_read() -> None:
 
 
 def test_flops_leave_out_the_table_and_count_the_head_a_row() -> None:
-    """Linear FLOPs a token are 2 x parameters without table and head; the head adds 2 x vocab x hidden a row."""
+    """Linear FLOPs per token are 2 x parameters without table and head; the head adds 2 x vocab x hidden per row."""
     model = load_model("llama-3.1-8b", HERE)
     table = 128256 * 4096
     assert model.linear_flops_per_token == 2 * (8_030_261_248 - 2 * table)
@@ -154,7 +154,7 @@ def test_flops_leave_out_the_table_and_count_the_head_a_row() -> None:
 
 
 def test_tied_embeddings_count_once_and_are_read() -> None:
-    """With tied embeddings the table is stored once, read each step as the head, and multiplied a sampled row."""
+    """With tied embeddings the table is stored once, read each step as the head, and used per sampled row."""
     untied = load_model(ModelSettings.model_validate(GEOMETRY))
     tied = load_model(ModelSettings.model_validate({**GEOMETRY, "tied_embeddings": True}))
     assert untied.parameters - tied.parameters == 128256 * 4096
@@ -174,7 +174,7 @@ def test_head_dim_need_not_be_hidden_over_heads() -> None:
 
 
 def test_a_bare_parameter_count() -> None:
-    """From a parameter count alone, every parameter is stored, read each step, and multiplied for each token."""
+    """From a parameter count alone, every parameter is stored, read in each step, and used by each token."""
     model = load_model(ModelSettings.model_validate({**SHAPE, "parameters": 8e9}))
     assert model.weight_bytes == model.read_bytes == 16_000_000_000
     assert (model.linear_flops_per_token, model.head_flops_per_row) == (16_000_000_000, 0)
@@ -193,8 +193,8 @@ def test_a_bare_parameter_count() -> None:
         ({**GEOMETRY, "layrs": 32}, "did you mean 'layers'"),
     ],
 )
-def test_contradictions_are_refused(keys: dict[str, object], said: str) -> None:
-    """A model given in two forms, in none, or with heads that cannot be grouped is refused with the reason."""
+def test_contradictions_are_rejected(keys: dict[str, object], said: str) -> None:
+    """A model given in both forms, in none, or with heads that cannot be grouped is rejected with the reason."""
     with pytest.raises(ValidationError, match=said):
         ModelSettings.model_validate(keys)
 
@@ -207,7 +207,7 @@ def test_attention_pairs_are_counted_one_by_one(past: int, new: int) -> None:
 
 @given(st.integers(0, 5000), st.lists(st.integers(1, 2000), min_size=1, max_size=6))
 def test_chunks_cost_the_attention_of_the_whole(past: int, chunks: list[int]) -> None:
-    """Attention FLOPs of a prompt cut into chunks add up to those of the prompt in one piece, exactly."""
+    """Attention FLOPs of a prompt in chunks add up exactly to those of the whole prompt."""
     model = load_model(ModelSettings.model_validate(GEOMETRY))
     starts = [past + sum(chunks[:i]) for i in range(len(chunks))]
     pieces = [model.prefill_attention_flops(start, chunk) for start, chunk in zip(starts, chunks, strict=True)]
@@ -216,14 +216,14 @@ def test_chunks_cost_the_attention_of_the_whole(past: int, chunks: list[int]) ->
 
 
 def test_kv_heads_are_shared_out_or_replicated() -> None:
-    """Under tensor parallelism each GPU keeps its share of the KV heads, and at least one whole head."""
+    """With tensor parallelism each GPU stores its share of the KV heads, and at least one whole head."""
     model = load_model("llama-3.1-70b", HERE)
     assert [model.kv_bytes_per_token_per_gpu(n) for n in (1, 2, 8, 16)] == [327_680, 163_840, 40_960, 40_960]
 
 
 @pytest.mark.parametrize("tensor_parallel", [0, -1, 3, 64])
-def test_uneven_tensor_parallel_is_refused(tensor_parallel: int) -> None:
-    """A number of GPUs over which the heads do not divide is refused with the numbers that are allowed."""
+def test_uneven_tensor_parallel_is_rejected(tensor_parallel: int) -> None:
+    """A number of GPUs over which the heads do not divide is rejected with the numbers that are allowed."""
     model = load_model("llama-3.1-8b", HERE)
     with pytest.raises(
         InputError, match=rf"^tensor_parallel: .* over {tensor_parallel} GPUs; allowed: 1, 2, 4, 8, 16, 32$"
@@ -232,7 +232,7 @@ def test_uneven_tensor_parallel_is_refused(tensor_parallel: int) -> None:
 
 
 def test_models_state_their_longest_sequence() -> None:
-    """Library models carry the positions they were made for."""
+    """Models of the library have their longest sequence."""
     longest = {name: load_model(name, HERE).max_position for name in model_names()}
     assert all(longest.values())
     assert {name: longest[name] for name in ("llama-3.1-405b", "llama-3.1-70b", "llama-3.1-8b", "qwen3-8b")} == {

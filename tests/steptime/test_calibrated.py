@@ -60,7 +60,7 @@ def test_decode_by_hand() -> None:
 
 
 def test_prefill_by_hand() -> None:
-    """A chunk of 1024 tokens behind 512 is bound by its FLOPs and adds attention, the cache it reads, and launches."""
+    """A chunk of 1024 tokens after 512 is bound by its FLOPs and adds attention, the KV that it reads, and launches."""
     matrices_s = 2 * (LAYERS * 1024 + 128256 * 8192) / 4 / (0.7 * 989.4e12)
     attention_s = 4 * 80 * 64 * 128 * (1024 * 512 + 1024 * 1025 / 2) / 4 / (0.6 * 989.4e12)
     read_s = 1536 * 327_680 / 4 / (0.5 * 3.35e12)
@@ -70,7 +70,7 @@ def test_prefill_by_hand() -> None:
 
 
 def test_decodes_beside_a_prompt_read_their_cache_more_slowly() -> None:
-    """In a mixed step the decodes' cache is read at its own share, here five ninths as fast."""
+    """In a mixed step the KV of decodes is read at its own share, here five ninths as fast."""
     prompt = Batch(prefill=((0, 64),), sampled_rows=1)
     mixed = Batch(8, 8, 80_000, ((0, 64),), 9)
     without = Batch(8, 8, 0, ((0, 64),), 9)
@@ -80,7 +80,7 @@ def test_decodes_beside_a_prompt_read_their_cache_more_slowly() -> None:
 
 
 def test_rereading_is_capped_by_the_group() -> None:
-    """With a cache far too small each of the eight heads of a group reads the decodes' keys and values anew."""
+    """With a small L2 cache, each of the eight heads of a group reads the keys and values of decodes again."""
     values = VALUES.model_copy(update={"reread_gb": 1e-6})
     batch, without = Batch(64, 64, 640_000, ((0, 64),), 65), Batch(64, 64, 0, ((0, 64),), 65)
     once = step_time().seconds(batch) - step_time().seconds(without)
@@ -89,7 +89,7 @@ def test_rereading_is_capped_by_the_group() -> None:
 
 
 def test_the_longest_context_bounds_attention() -> None:
-    """A few prompt tokens behind a long past take at least the walk along it: 20 ns a token and layer."""
+    """A few prompt tokens after a long cached prompt take at least 20 ns per cached token and layer."""
     values = VALUES.model_copy(update={"walk_ns": 20.0})
     batch = Batch(prefill=((30_000, 16),), sampled_rows=1)
     extra_s = step_time(values).seconds(batch) - step_time().seconds(batch)
@@ -99,7 +99,7 @@ def test_the_longest_context_bounds_attention() -> None:
 
 
 def test_the_host_is_a_floor_and_not_a_summand() -> None:
-    """Below the floor of 30 ms + 0.3 ms a sequence the GPU's terms do not show; above it the floor does not."""
+    """A step takes the larger of the GPU's terms and the host's 30 ms + 0.3 ms per sequence."""
     values = VALUES.model_copy(update={"host_ms": 30.0, "host_seq_us": 300.0})
     assert step_time(values).seconds(decode(4, 100)) == pytest.approx(0.030 + 4 * 300e-6 + 1e-3, rel=1e-12)
     large = Batch(prefill=((0, 16_384),), sampled_rows=1)
@@ -107,7 +107,7 @@ def test_the_host_is_a_floor_and_not_a_summand() -> None:
 
 
 def test_fp8_reads_half_and_multiplies_twice_as_fast() -> None:
-    """fp8 halves what the layers read and their FLOP time; the head, the cache and the rest stay."""
+    """fp8 halves the bytes of the layers and their FLOP time; the output head, the KV and the rest are unchanged."""
     fp8 = step_time(model=LLAMA_70B.with_precision(weights="fp8"))
     saved_s = step_time().seconds(decode(4, 100)) - fp8.seconds(decode(4, 100))
     assert saved_s == pytest.approx(LAYERS / 4 / (0.8 * 3.35e12), rel=1e-9)
@@ -118,7 +118,7 @@ def test_fp8_reads_half_and_multiplies_twice_as_fast() -> None:
 
 
 def test_experts_are_read_as_far_as_tokens_reach_them() -> None:
-    """A decode of one reads 8 of 128 experts a layer, a decode of 32 the expected 111.8."""
+    """One decode reads 8 of 128 experts per layer, 32 decodes read the expected 111.8."""
     model = load_model("qwen3-30b-a3b", HERE)
     one, many = (step_time(model=model, tensor_parallel=1).explain(decode(n, 1))[0].bytes_moved for n in (1, 32))
     expert_bytes = 48 * 3 * 2048 * 768 * 2
@@ -128,7 +128,7 @@ def test_experts_are_read_as_far_as_tokens_reach_them() -> None:
 
 
 def test_windows_cut_what_is_read() -> None:
-    """Beyond the window a longer context of Gemma 3 adds the cache of its ten global layers only."""
+    """Beyond the window, a longer context of Gemma 3 adds the KV of its ten global layers only."""
     model = load_model("gemma-3-27b", HERE)
     prices = step_time(model=model, tensor_parallel=1)
     extra_s = prices.seconds(decode(4, 10_000)) - prices.seconds(decode(4, 9_000))
@@ -138,7 +138,7 @@ def test_windows_cut_what_is_read() -> None:
 
 
 def test_tensor_parallel_needs_a_link_and_a_width() -> None:
-    """Several GPUs without a link, or a model without a width, are refused with what to give."""
+    """Several GPUs without a link, or a model without a hidden width, are rejected; the error names the missing key."""
     bare = load_gpu(GpuSettings(name="bare", bandwidth_bytes_per_s=3e12, flops_per_s=1e15))
     with pytest.raises(InputError, match="link_bytes_per_s of bare is unknown; tensor_parallel 2 needs it"):
         CalibratedStepTime.of(LLAMA_70B, bare, 2, VALUES)
@@ -160,7 +160,7 @@ FITTED = [name for name in preset_names() if name != "ideal"]
 
 @cache
 def built(preset: str, model: str, tensor_parallel: int) -> tuple[CalibratedStepTime, RooflineStepTime]:
-    """Return a preset's step time on its own GPU, and the bound that full bandwidth and full peak give there."""
+    """Return a preset's step time on its own GPU, and the bound of full bandwidth and full peak."""
     loaded = load_preset(preset)
     gpu, shape = load_gpu(loaded.card.gpu or "", HERE), load_model(model, HERE)
     bound = RooflineStepTime.of(shape, gpu, tensor_parallel, bandwidth_share=1.0, mfu=1.0)
@@ -181,7 +181,7 @@ def test_no_preset_is_faster_than_the_peaks(preset: str, batch: Batch, tensor_pa
 @examples(60)
 @given(batch=BATCHES, tensor_parallel=st.sampled_from([1, 4]))
 def test_the_terms_that_count_add_up(preset: str, batch: Batch, tensor_parallel: int) -> None:
-    """The explained terms marked as counting add up to the step's time, in every preset and kind of step."""
+    """The terms with `counts` add up to the duration of the step, in every preset and kind of step."""
     for model in ("llama-3.1-8b", "gpt-oss-20b"):
         prices, _ = built(preset, model, tensor_parallel)
         total = sum(term.seconds for term in prices.explain(batch) if term.counts)
@@ -190,14 +190,14 @@ def test_the_terms_that_count_add_up(preset: str, batch: Batch, tensor_parallel:
 
 @pytest.mark.parametrize("preset", ["vllm-h100", "vllm-h200-kernels", "trtllm-h100"])
 def test_eight_gpus_are_not_eight_times_as_fast(preset: str) -> None:
-    """Launches and all-reduces do not shrink: eight GPUs take more than a sixth of the time of one, not an eighth."""
+    """Launches and all-reduces do not shrink: eight GPUs take more than a sixth of the time of one GPU."""
     one, eight = (built(preset, "llama-3.1-8b", n)[0].seconds(decode(16, 1024)) for n in (1, 8))
     assert eight > one / 6
     assert eight < one
 
 
 def test_a_given_share_replaces_the_presets() -> None:
-    """bandwidth_share and mfu that are given take the place of a calibrated preset's; the other values stay."""
+    """bandwidth_share and mfu override those of a calibrated preset; the other values are unchanged."""
     settings_ = RooflineSettings(preset="vllm-h100-kernels", bandwidth_share=0.42)
     made, preset = build(settings_, LLAMA_70B, H100, 4), load_preset("vllm-h100-kernels")
     expected = preset.coefficients.model_copy(update={"bandwidth_share": 0.42})

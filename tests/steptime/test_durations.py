@@ -1,4 +1,4 @@
-"""Many steps in a row cost exactly what each of them costs alone; more work never costs less."""
+"""Many consecutive steps cost exactly what each of them costs alone; more work never costs less."""
 
 from bisect import bisect_left
 from pathlib import Path
@@ -45,7 +45,7 @@ PIECES = st.lists(st.tuples(st.integers(0, 100_000), st.integers(1, 8192)), max_
 
 @st.composite
 def batches(draw: st.DrawFn) -> Batch:
-    """Any batch: decodes with drafts, contexts up to the largest clusters, prompt pieces."""
+    """Any batch: decodes with drafts, contexts up to the largest clusters, prompt chunks."""
     decode_seqs = draw(st.integers(0, 5000))
     drafts = draw(st.integers(1, 5))
     context = draw(st.integers(decode_seqs, 2**40)) if decode_seqs else 0
@@ -58,7 +58,7 @@ def batches(draw: st.DrawFn) -> Batch:
 @examples(200)
 @given(batch=batches(), n=st.one_of(st.integers(0, 64), st.integers(65, 300)), start_s=st.floats(0, 1e6))
 def test_durations_are_bit_identical_to_single_steps(model: StepTime, batch: Batch, n: int, start_s: float) -> None:
-    """The i-th of n steps in a row takes, bit for bit, what that step takes alone, and ends sum up in order."""
+    """The i-th of n consecutive steps takes, bit for bit, what that step takes alone, and ends sum up in order."""
     single = [model.seconds(batch.later(i)) for i in range(n)]
     durations = model.durations(batch, n)
     assert [type(value) for value in durations] == [float] * n
@@ -74,7 +74,7 @@ def test_durations_are_bit_identical_to_single_steps(model: StepTime, batch: Bat
 @pytest.mark.parametrize("model", MODELS)
 @given(batch=batches())
 def test_more_work_never_takes_less_time(model: StepTime, batch: Batch) -> None:
-    """A decode more, a token of context more, a prompt piece more or a larger chunk never shortens a step."""
+    """One more decode, one more token of context, one more prompt chunk or a larger chunk never shortens a step."""
     larger = [
         batch._replace(
             decode_seqs=batch.decode_seqs + 1,

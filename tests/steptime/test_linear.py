@@ -8,7 +8,7 @@ from simqueue.steptime.build import build
 
 @pytest.fixture
 def model() -> StepTime:
-    """20 ms a step, 50 us a prompt token, 1 ms a decode."""
+    """20 ms per step, 50 us per prompt token, 1 ms per decode."""
     return build(LinearSettings(overhead_s=0.02, per_decode_s=0.001, per_prefill_token_s=5e-5))
 
 
@@ -44,7 +44,7 @@ def test_chunked_prefill_alone(model: StepTime, chunk: int) -> None:
 
 
 def test_decode_base_and_context() -> None:
-    """The decode base is paid once and only when something decodes; context is charged by the token."""
+    """The decode base is added once, and only with decodes; context is counted by the token."""
     model = build(
         LinearSettings(
             overhead_s=2e-4, per_prefill_token_s=2e-5, decode_base_s=4e-4, per_decode_s=3e-5, per_context_token_s=1e-7

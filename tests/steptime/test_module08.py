@@ -36,7 +36,7 @@ def decode(n: int, context: int) -> Batch:
 
 
 def agrees(stated: float, right: float, digits: int) -> bool:
-    """Say whether a stated figure is the right one at the digits it was stated with."""
+    """Return whether a stated figure is right at its number of digits."""
     return round(right, digits) == stated
 
 
@@ -53,12 +53,12 @@ def test_a1_weights(a: RooflineStepTime) -> None:
 
 
 def test_a2_kv_per_token() -> None:
-    """A2: a token keeps 131,072 bytes."""
+    """A2: 131,072 bytes of KV per token."""
     assert MODEL_8B.kv_bytes_per_token == 131_072
 
 
 def test_a3_kv_of_a_request() -> None:
-    """A3: 4096 tokens keep 512 MiB; eight such requests 4 GiB, about a quarter of the weights."""
+    """A3: 4096 tokens have 512 MiB of KV; eight such requests 4 GiB, about a quarter of the weights."""
     assert 4096 * MODEL_8B.kv_bytes_per_token == 512 * MIB
     eight = 8 * 4096 * MODEL_8B.kv_bytes_per_token
     assert eight == 4 * GIB
@@ -91,7 +91,7 @@ def test_a5_decode_step_of_one(a: RooflineStepTime) -> None:
 
 
 def test_a6_a7_a8_static_batch_of_eight(a: RooflineStepTime) -> None:
-    """A6-A8: 14.7 % of the slots work; 5.1 ms a step, 10.2 s a pass, 230 of 1,570 tok/s, loss 6.8; 100 queue."""
+    """A6-A8: 14.7 % of the slots work; 5.1 ms per step, 10.2 s per pass, 230 of 1,570 tok/s, loss 6.8; 100 queue."""
     outputs = [2000] + 7 * [50]
     useful, slots = sum(outputs), 8 * max(outputs)
     assert (useful, slots) == (2350, 16_000)
@@ -107,7 +107,7 @@ def test_a6_a7_a8_static_batch_of_eight(a: RooflineStepTime) -> None:
 
 
 def test_a9_contiguous_reservation() -> None:
-    """A9: 512 MiB a request reserved to 4096 tokens, 16 requests in 8 GiB, 54 % used at a mean of 2200 tokens."""
+    """A9: 512 MiB per request reserved to 4096 tokens, 16 requests in 8 GiB, 54 % used at a mean of 2200 tokens."""
     reserved = 4096 * MODEL_8B.kv_bytes_per_token
     assert reserved == 512 * MIB
     assert 8 * GIB // reserved == 16
@@ -134,7 +134,7 @@ def test_b2_weights(b: RooflineStepTime) -> None:
 
 
 def test_b3_ridge() -> None:
-    """B3: the ridge of 989 TFLOPS over 3.35 TB/s is 295 FLOP/B; at 40 to 50 % of the peak it is 120 to 150."""
+    """B3: the ridge of 989 TFLOPS / 3.35 TB/s is 295 FLOP/B; at 40 to 50 % of the peak it is 120 to 150."""
     h100 = load_gpu(GpuSettings(bandwidth_bytes_per_s=3.35e12, flops_per_s=989e12))
     assert agrees(295, h100.ridge_flops_per_byte, 0)
     assert agrees(120, 0.4 * h100.ridge_flops_per_byte, -1)
@@ -142,7 +142,7 @@ def test_b3_ridge() -> None:
 
 
 def test_b4_b5_prefill_beside_decodes(b: RooflineStepTime) -> None:
-    """B4, B5: 35 us a token; 2048 prompt tokens beside 32 decodes lift a step from 4.2 to 73 ms, 17 times."""
+    """B4, B5: 35 us per token; 2048 prompt tokens with 32 decodes lengthen a step from 4.2 to 73 ms, 17 times."""
     token_s = b.work.linear_flops_per_token / b.flops_per_s
     assert agrees(35, 1e6 * token_s, 3)
     alone_s = b.terms(Batch()).memory_s
@@ -170,7 +170,7 @@ def test_b6_b7_sweet_spot(b: RooflineStepTime) -> None:
 
 
 def test_b8_launch_overhead(b: RooflineStepTime) -> None:
-    """B8: 0.2 ms of launches beside a chunk of 128 is 4.5 % of its 4.48 ms and not 5 %."""
+    """B8: 0.2 ms of launches with a chunk of 128 is 4.5 % of its 4.48 ms and not 5 %."""
     chunk_s = 128 * b.work.linear_flops_per_token / b.flops_per_s
     assert agrees(4.48, 1e3 * chunk_s, 2)
     share = 100 * 0.2e-3 / chunk_s
@@ -179,7 +179,7 @@ def test_b8_launch_overhead(b: RooflineStepTime) -> None:
 
 
 def test_b9_chunks_hold_blocks_longer(b: RooflineStepTime) -> None:
-    """B9: a prompt of 2048 in chunks of 120 holds KV through 18 steps: 20,408 token-steps against 2048 at once."""
+    """B9: a prompt of 2048 in chunks of 120 holds KV for 18 steps: 20,408 token-steps against 2048 at once."""
     chunks = [(past, min(120, 2048 - past)) for past in range(0, 2048, 120)]
     held = sum(b.terms(Batch(prefill=(piece,))).kv_bytes for piece in chunks) / MODEL_7B.kv_bytes_per_token
     whole = b.terms(Batch(prefill=((0, 2048),))).kv_bytes / MODEL_7B.kv_bytes_per_token

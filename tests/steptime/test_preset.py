@@ -56,7 +56,7 @@ def fitted(
 
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_states_where_it_comes_from(name: str) -> None:
-    """Each fitted preset names its GPU, engine, data, errors and range; the ideal one is a bound and needs none."""
+    """Each fitted preset states its GPU, engine, data, errors and range; the ideal preset is a bound and needs none."""
     preset = load_preset(name)
     if name == "ideal":
         assert preset.ideal
@@ -69,7 +69,7 @@ def test_every_preset_states_where_it_comes_from(name: str) -> None:
 
 
 def test_the_table_of_presets_shows_errors() -> None:
-    """The table has one row a preset with its errors and the GPUs it was fitted for."""
+    """The table has one row per preset with its errors and its GPU."""
     rows = {row["name"]: row for row in preset_rows()}
     assert list(rows) == preset_names()
     assert "held out" in rows["vllm-h100"]["mean_abs_error"]
@@ -77,7 +77,7 @@ def test_the_table_of_presets_shows_errors() -> None:
 
 
 def test_a_file_is_found_from_a_folder(tmp_path: Path) -> None:
-    """A preset in a YAML file is found from the folder that is given, and missing files are named."""
+    """A relative path of a preset starts at the given folder; a missing file is named."""
     assert fitted(tmp_path).rates.fixed_s == pytest.approx(32 * 10e-6)
     assert RooflineSettings(preset="own.yaml").resolved(tmp_path).bandwidth_share == 0.8
     with pytest.raises(InputError, match=r"nowhere.yaml: cannot be read"):
@@ -85,7 +85,7 @@ def test_a_file_is_found_from_a_folder(tmp_path: Path) -> None:
 
 
 def test_paths_can_be_placed(tmp_path: Path) -> None:
-    """Paths of presets and tables start at the folder that is given; names and other kinds stay as they are."""
+    """Relative paths of presets and tables are joined to the folder; names and other kinds are unchanged."""
     fitted(tmp_path)
     settings = with_paths_from(RooflineSettings(preset="own.yaml", mfu=0.5), tmp_path)
     assert isinstance(settings, RooflineSettings)
@@ -106,8 +106,8 @@ def test_paths_can_be_placed(tmp_path: Path) -> None:
         ("gpu: h100-sxm", "gp: h100-sxm", "did you mean 'gpu'"),
     ],
 )
-def test_files_that_break_the_rules_are_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
-    """A misspelt or impossible value, a fact without source or a broken range is refused in one line."""
+def test_files_that_break_the_rules_are_rejected(tmp_path: Path, old: str, new: str, said: str) -> None:
+    """A misspelt or impossible value, a fact without source or a broken range is rejected in one line."""
     assert old in TEXT
     (tmp_path / "own.yaml").write_text(TEXT.replace(old, new))
     with pytest.raises(InputError, match=said) as caught:
@@ -116,7 +116,7 @@ def test_files_that_break_the_rules_are_refused(tmp_path: Path, old: str, new: s
 
 
 def test_names_are_checked_and_ideal_stays_ideal() -> None:
-    """An unknown name is refused with the nearest; the ideal preset gives the ideal roofline."""
+    """An unknown name is rejected with the nearest name; the ideal preset gives the ideal roofline."""
     with pytest.raises(ValidationError, match="did you mean 'vllm-h100'"):
         RooflineSettings(preset="vllm-h10")
     model, gpu = load_model("llama-3.1-8b", HERE), load_gpu("h100-sxm", HERE)
@@ -124,7 +124,7 @@ def test_names_are_checked_and_ideal_stays_ideal() -> None:
 
 
 def test_a_run_inside_the_range_is_told_nothing(tmp_path: Path) -> None:
-    """Steps at the ends of the range, on the GPU and for the model that were measured, give no warning."""
+    """Steps at the bounds of the range, on the measured GPU and for the measured model, give no warning."""
     prices = fitted(tmp_path)
     assert prices.warnings(as_columns(Batch(64, 64, 64 * 4096, (), 64))) == []
     assert prices.warnings(as_columns(Batch(1, 1, 1, ((0, 2048),), 2))) == []
@@ -140,14 +140,14 @@ def test_a_run_inside_the_range_is_told_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_leaving_the_range_is_told_with_the_range(tmp_path: Path, batch: Batch, said: str) -> None:
-    """A step outside gives one warning that names the preset, the range, the share of steps and what was reached."""
+    """A step outside the range gives one warning with the preset, the range, the share of steps and the values."""
     (warning,) = fitted(tmp_path).warnings(as_columns(batch))
     assert warning.startswith("step_time: preset own.yaml was fitted for ")
     assert re.search(said, warning)
 
 
 def test_repeated_steps_count_at_their_last_context(tmp_path: Path) -> None:
-    """A row of many steps in a row leaves the range when its last one does, and counts with its number of steps."""
+    """A row of many consecutive steps is outside the range if its last step is, and counts with its number of steps."""
     steps = {
         "decode_seqs": np.array([2, 2]),
         "context_tokens": np.array([8190, 100]),

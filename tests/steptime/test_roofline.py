@@ -44,7 +44,7 @@ def test_weights_are_read_once_a_step() -> None:
 
 
 def test_bound_changes_sides() -> None:
-    """Decodes are bound by memory, a long prefill by compute, and enough decodes at short context by compute."""
+    """Decodes are memory-bound; a long prefill, or enough decodes at short context, is compute-bound."""
     model = roofline("llama-3.1-8b")
     assert model.bound(decode(32, 1024)) == "memory"
     assert model.bound(Batch(prefill=((0, 2048),), sampled_rows=1)) == "compute"
@@ -52,7 +52,7 @@ def test_bound_changes_sides() -> None:
 
 
 def test_terms_of_a_mixed_batch() -> None:
-    """Bytes and FLOPs of a mixed step are those counted by hand, and its time is the longer side's."""
+    """Bytes and FLOPs of a mixed step are those counted by hand, and its duration is the longer of both sides."""
     model = roofline("llama-3.1-8b")
     batch = Batch(4, 8, 4000, ((512, 256), (0, 100)), 5)
     terms = model.terms(batch)
@@ -70,7 +70,7 @@ def test_terms_of_a_mixed_batch() -> None:
 
 
 def test_shares_scale_their_side_only() -> None:
-    """Half the bandwidth doubles memory time, half the MFU doubles compute time, neither touches the other."""
+    """Half the bandwidth doubles memory time, half the MFU doubles compute time, and neither changes the other."""
     batch = decode(32, 1024)
     ideal = roofline("llama-3.1-8b").terms(batch)
     slow_memory = roofline("llama-3.1-8b", bandwidth_share=0.5).terms(batch)

@@ -1,4 +1,4 @@
-"""What the `step_time` key takes and what it refuses."""
+"""What the `step_time` key takes and what it rejects."""
 
 from pathlib import Path
 from typing import Any
@@ -47,8 +47,8 @@ BAD = [0, -1, float("nan"), float("inf"), "0.01"]
     [({"kind": "constant"}, "seconds"), ({"kind": "roofline"}, "bandwidth_share"), ({"kind": "roofline"}, "mfu")],
 )
 @pytest.mark.parametrize("bad", BAD)
-def test_impossible_values_are_refused(keys: dict[str, Any], key: str, bad: object) -> None:
-    """Zero, negative, NaN, infinite and non-numeric durations and shares are refused, naming the key (case 49)."""
+def test_impossible_values_are_rejected(keys: dict[str, Any], key: str, bad: object) -> None:
+    """Zero, negative, NaN, infinite and non-numeric durations and shares are rejected, naming the key (case 49)."""
     with pytest.raises(ValidationError) as caught:
         parse({**keys, key: bad})
     assert [error["loc"][-1] for error in caught.value.errors()] == [key]
@@ -58,8 +58,8 @@ def test_impossible_values_are_refused(keys: dict[str, Any], key: str, bad: obje
 @pytest.mark.parametrize(
     "key", ["overhead_s", "per_prefill_token_s", "decode_base_s", "per_decode_s", "per_context_token_s"]
 )
-def test_linear_refuses_impossible_values(key: str, bad: object) -> None:
-    """Negative, NaN, infinite and non-numeric coefficients are refused, naming the key (case 49)."""
+def test_linear_rejects_impossible_values(key: str, bad: object) -> None:
+    """Negative, NaN, infinite and non-numeric coefficients are rejected, naming the key (case 49)."""
     with pytest.raises(ValidationError) as caught:
         parse({"kind": "linear", "overhead_s": 0.01, key: bad})
     assert [error["loc"][-1] for error in caught.value.errors()] == [key]
@@ -75,8 +75,8 @@ def test_linear_refuses_impossible_values(key: str, bad: object) -> None:
         {"per_prefill_token_s": 1e-5, "per_context_token_s": 1e-6},
     ],
 )
-def test_linear_refuses_steps_without_time(keys: dict[str, Any]) -> None:
-    """Coefficients under which some step would take no time are refused with what to give."""
+def test_linear_rejects_steps_without_time(keys: dict[str, Any]) -> None:
+    """Coefficients with which a step would take no time are rejected; the error says what is needed."""
     with pytest.raises(ValidationError, match="a step could take no time: overhead_s must be positive, or both"):
         parse({"kind": "linear", **keys})
 
@@ -90,14 +90,14 @@ def test_linear_refuses_steps_without_time(keys: dict[str, Any]) -> None:
     ],
 )
 def test_every_accepted_linear_step_takes_time(keys: dict[str, Any]) -> None:
-    """Under coefficients that are accepted, the smallest prefill and the smallest decode take time."""
+    """With accepted coefficients, the smallest prefill and the smallest decode take time."""
     model = build(parse({"kind": "linear", **keys}))
     assert model.seconds(Batch(prefill=((0, 1),))) > 0
     assert model.seconds(Batch(1, 1, 1, (), 1)) > 0
 
 
-def test_unknown_kinds_and_keys_are_refused() -> None:
-    """An unknown kind is answered with the kinds there are, an unknown key with the nearest."""
+def test_unknown_kinds_and_keys_are_rejected() -> None:
+    """The error for an unknown kind lists the known kinds, that for an unknown key has the nearest key."""
     with pytest.raises(ValidationError, match="'constant', 'linear', 'roofline', 'table'"):
         parse({"kind": "magic"})
     with pytest.raises(ValidationError, match="did you mean 'seconds'"):
@@ -105,7 +105,7 @@ def test_unknown_kinds_and_keys_are_refused() -> None:
 
 
 def test_presets() -> None:
-    """The ideal preset is full bandwidth and 70 % MFU; a given share replaces its; unknown names are refused."""
+    """The ideal preset is full bandwidth and 70 % MFU; given shares override it; unknown names are rejected."""
     assert {"ideal", "vllm-h100", "vllm-h100-kernels", "trtllm-h100"} < set(preset_names())
     rows = {row["name"]: row for row in preset_rows()}
     assert (rows["ideal"]["bandwidth_share"], rows["ideal"]["mfu"]) == (1.0, 0.7)

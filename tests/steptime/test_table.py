@@ -27,7 +27,7 @@ def write(folder: Path, rows: str) -> Path:
 
 
 def grid(decodes: list[int], contexts: list[int], prefills: list[int]) -> str:
-    """Return the rows of a full grid on the plane; without decodes one context stands for all."""
+    """Return the rows of a full grid on the plane; without decodes one context is enough."""
     rows = [(d, c, p) for d in decodes for c in (contexts if d else contexts[:1]) for p in prefills]
     return "".join(f"{d},{c},{p},{plane(d, c if d else contexts[0], p)}\n" for d, c, p in rows)
 
@@ -67,7 +67,7 @@ LINEAR = _linear()
 
 
 def test_points_are_hit_and_midpoints_are_means(folder: Path) -> None:
-    """A measured step takes what was measured, one half-way between two takes their mean."""
+    """A measured step takes the measured time, and a step half-way between two takes their mean."""
     prices = table(folder)
     eight = prices.seconds(Batch(8, 8, 8 * 512, (), 8))
     sixty_four = prices.seconds(Batch(64, 64, 64 * 512, (), 64))
@@ -84,14 +84,14 @@ def test_points_are_hit_and_midpoints_are_means(folder: Path) -> None:
         (Batch(prefill=((0, 600),)), "covers 0 to 512 prompt tokens per step; a step has 600"),
     ],
 )
-def test_outside_is_refused_with_the_range(folder: Path, batch: Batch, said: str) -> None:
+def test_outside_is_rejected_with_the_range(folder: Path, batch: Batch, said: str) -> None:
     """A step outside the grid is an error that names the table, its range and the step's value."""
     with pytest.raises(InputError, match=f"^step_time: steps.csv {said}"):
         table(folder).seconds(batch)
 
 
 def test_outside_may_be_extended_with_a_warning(folder: Path) -> None:
-    """With outside: warn the outermost line goes on, and the run's warnings name the range and what was reached."""
+    """With outside: warn, times are extrapolated linearly, and a warning has the range and the values of the run."""
     prices = table(folder, "warn")
     assert prices.seconds(Batch(80, 80, 80 * 512, (), 80)) == pytest.approx(plane(80, 512, 0) / 1e3, rel=1e-12)
     names = ("decode_seqs", "context_tokens", "prefill_tokens", "repeat")
@@ -103,7 +103,7 @@ def test_outside_may_be_extended_with_a_warning(folder: Path) -> None:
 
 
 def test_steps_in_a_row_cost_what_each_costs(folder: Path) -> None:
-    """The i-th of n steps in a row takes, bit for bit, what that step takes alone."""
+    """The i-th of n consecutive steps takes, bit for bit, what that step takes alone."""
     prices, batch = table(folder), Batch(8, 8, 4000, (), 8)
     assert list(prices.durations(batch, 100)) == [prices.seconds(batch.later(i)) for i in range(100)]
 
@@ -118,13 +118,13 @@ def test_steps_in_a_row_cost_what_each_costs(folder: Path) -> None:
         ("", "a header and no rows"),
     ],
 )
-def test_tables_that_are_no_grid_are_refused(tmp_path: Path, rows: str, said: str) -> None:
-    """A hole, a repeated point, a time that is not positive, a word for a number: refused with the place."""
+def test_tables_that_are_no_grid_are_rejected(tmp_path: Path, rows: str, said: str) -> None:
+    """A missing or repeated point, a time that is not positive, or text for a number is rejected with its place."""
     with pytest.raises(InputError, match=said):
         table(write(tmp_path, rows))
 
 
-def test_files_that_are_no_table_are_refused(tmp_path: Path) -> None:
+def test_files_that_are_no_table_are_rejected(tmp_path: Path) -> None:
     """A missing file and a missing column are named."""
     with pytest.raises(InputError, match=r"steps.csv: no such file"):
         table(tmp_path)
