@@ -1,4 +1,4 @@
-"""What the tests of clients share: toy scenarios, and a run that is checked in two ways."""
+"""Fixtures for tests of clients: toy scenarios, and a run that is checked in two ways."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def play() -> Play:
 
 
 def constant(value: int) -> dict[str, Any]:
-    """Return a law of one length."""
+    """Return a distribution of one length."""
     return {"distribution": "constant", "value": value}
 
 

@@ -1,4 +1,4 @@
-"""Promises of export and replay: any run's requests, played again, give the same run to the last digit."""
+"""Promises of export and replay: the requests of any run, replayed, give the same run to the last digit."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ POLICIES = {
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_played_again_is_the_same_run(kind: str, policy: str, tmp_path: Path) -> None:
-    """Whoever asked, and why: the exported requests give byte-identical tables of requests, steps and summary."""
+    """For any source: the exported requests give byte-identical tables of requests, steps and summary."""
     base = {
         "step_time": {"kind": "linear", "overhead_s": 0.004, "per_prefill_token_s": 1e-5, "decode_base_s": 0.0}
         | {"per_decode_s": 3e-4, "per_context_token_s": 1e-7},
@@ -79,7 +79,7 @@ def test_a_run_played_again_is_the_same_run(kind: str, policy: str, tmp_path: Pa
     again = sq.run({**base, "workload": played, "horizon_s": KINDS[kind].get("horizon_s")}, check=True)
     pd.testing.assert_frame_equal(first.requests, again.requests, check_exact=True)
     pd.testing.assert_frame_equal(first.steps, again.steps, check_exact=True)
-    # what the offered load is compared with is known for laws and not for recorded requests
+    # the offered load is known for distributions and not for recorded requests
     ignored = ["load", "binding", "overloaded", "request_goodput"]
     pd.testing.assert_frame_equal(
         first.summary.drop(columns=ignored), again.summary.drop(columns=ignored), check_exact=True
@@ -87,7 +87,7 @@ def test_a_run_played_again_is_the_same_run(kind: str, policy: str, tmp_path: Pa
 
 
 def test_export_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--export-trace writes the file and names it; a replay of it runs from a scenario file beside it."""
+    """--export-trace writes the file and names it; a scenario file beside it can replay it."""
     scenario = {
         "step_time": {"kind": "constant", "seconds": STEP},
         "kv_cache": {"layout": "paged", "block_size": 16, "blocks": 300},

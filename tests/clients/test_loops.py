@@ -1,4 +1,4 @@
-"""Promises of closed loops: users who think, ask, wait, and ask again."""
+"""Promises of closed loops: users think, send a request, wait for the answer, and repeat."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def loop(users: int, **keys: Any) -> dict[str, Any]:
 
 
 def test_one_user_who_does_not_think_is_never_idle_and_never_waits(play: Play) -> None:
-    """Zero think time and N = 1: each question comes at the instant of the answer before, and is served at once."""
+    """Zero think time and N = 1: each request is sent at the instant of the previous answer, and is served at once."""
     rows = play(loop(1, num_requests=50), ONE_SEAT).requests
     assert rows["arrival_s"].tolist() == [10 * STEP * k for k in range(50)]
     assert rows["finish_s"].tolist() == [10 * STEP * (k + 1) for k in range(50)]
@@ -61,7 +61,7 @@ def test_closed_loop_throughput_is_exact(users: int, throughput: float, play: Pl
 
 
 @pytest.mark.parametrize("users", [1, 4, 16])
-def test_closed_loop_throughput_does_not_depend_on_the_law_of_lengths(users: int, play: Play) -> None:
+def test_closed_loop_throughput_does_not_depend_on_the_distribution_of_lengths(users: int, play: Play) -> None:
     """With geometric outputs the same formula holds for the realised mean output: every step serves every user."""
     workload = {
         "users": {"count": users},
@@ -71,7 +71,7 @@ def test_closed_loop_throughput_does_not_depend_on_the_law_of_lengths(users: int
     }
     result = play(workload, UNBOUNDED, step_time=LINEAR, horizon_s=1500.0)
     rows, steps = result.requests, result.steps
-    # Exact on the path: while nobody leaves, each step makes one token for each user.
+    # Exact on the path: while no request leaves, each step makes one token for each user.
     assert rows["tokens_emitted"].sum() == users * steps["repeat"].sum()
     done = rows[rows["status"] == "finished"]
     mean_output = rows["tokens_emitted"].sum() / len(rows)
@@ -97,8 +97,8 @@ def test_thinking_users_obey_the_interactive_law(play: Play) -> None:
     assert len(rows) * (rows["e2el_ms"].mean() / 1000 + np.mean(thinks)) / cycles_s == pytest.approx(users, rel=1e-12)
 
 
-def test_what_a_user_asks_depends_on_nobody_else(play: Play) -> None:
-    """User 0's questions and think times are the same among 1 or 9 users, on 1 or 256 seats."""
+def test_requests_of_a_user_do_not_depend_on_other_users(play: Play) -> None:
+    """The requests and think times of user 0 are the same among 1 or 9 users, on 1 or 256 seats."""
     lengths = {"prompt_tokens": {"distribution": "uniform", "low": 1, "high": 99}, "arrivals_for_s": 8.0}
 
     def asked(users: int, policy: dict[str, Any]) -> list[tuple[str, int, int]]:
@@ -115,7 +115,7 @@ def test_what_a_user_asks_depends_on_nobody_else(play: Play) -> None:
 
 
 def test_users_come_one_after_the_other(play: Play) -> None:
-    """ramp_up_s spreads the first questions evenly; num_requests is exact; nobody asks at or after arrivals_for_s."""
+    """ramp_up_s spreads the first requests evenly; num_requests is exact; none is sent at or after arrivals_for_s."""
     workload = {**loop(4, num_requests=11), "output_tokens": constant(200)}
     workload["users"] = {"count": 4, "ramp_up_s": 2.0}
     rows = play(workload).requests
@@ -128,7 +128,7 @@ def test_users_come_one_after_the_other(play: Play) -> None:
 
 
 def test_a_next_turn_comes_before_arrivals_of_the_same_instant(play: Play) -> None:
-    """At one instant a client reacts to the step that ended before new requests arrive: it is first in the queue."""
+    """At one instant a client reacts to the end of a step before new requests arrive: it is first in the queue."""
     users = {"users": {"count": 1}, "prompt_tokens": constant(16), "output_tokens": constant(10), "num_requests": 2}
     rival = {"requests": [{"id": "rival", "arrival_s": 10 * STEP, "prompt_tokens": 16, "output_tokens": 10}]}
     result = play({}, ONE_SEAT, workloads={"loop": users, "open": rival})
@@ -146,7 +146,7 @@ def concurrency(result: Result) -> int:
 
 
 def test_max_concurrency_waits_at_the_client(play: Play) -> None:
-    """Two at a time: the others wait at the client, in order, and that wait is part of TTFT and E2EL and told."""
+    """Two at a time: other requests wait at the client, in order; the wait is reported and is part of TTFT and E2EL."""
     workload = {
         "arrivals": {"process": "all_at_once"},
         "num_requests": 6,
@@ -166,7 +166,7 @@ def test_max_concurrency_waits_at_the_client(play: Play) -> None:
 
 
 def test_max_concurrency_bounds_an_open_stream(play: Play) -> None:
-    """Whatever comes, no more than the limit is at the server, nobody is lost, and the order is kept."""
+    """At most the limit is at the server, no request is lost, and the order is kept."""
     workload = {
         "arrivals": {"process": "gamma", "rate_rps": 40.0, "cv": 3.0},
         "num_requests": 400,
@@ -185,7 +185,7 @@ def test_max_concurrency_bounds_an_open_stream(play: Play) -> None:
 
 
 def test_who_still_waits_at_the_client_at_the_horizon_is_unfinished(play: Play) -> None:
-    """Everybody is accounted for: served, at the server, or still at the client when the run ends."""
+    """All requests are accounted for: served, at the server, or still at the client when the run ends."""
     workload = {
         "arrivals": {"process": "all_at_once"},
         "num_requests": 6,
@@ -200,7 +200,7 @@ def test_who_still_waits_at_the_client_at_the_horizon_is_unfinished(play: Play) 
     assert rows["client_wait_ms"].tolist()[4:] == [15_000 * STEP] * 2
 
 
-def test_a_user_who_is_refused_for_ever_ends_the_run(play: Play) -> None:
+def test_a_user_whose_requests_are_always_rejected_ends_the_run(play: Play) -> None:
     """Zero think time and requests that can never be served would loop at one instant: the run fails with the name."""
     workload = {**loop(1, arrivals_for_s=5.0), "prompt_tokens": constant(10_000_000)}
     with pytest.raises(RunError, match=r"user-0: \d+ requests in a row are rejected at 0 s"):

@@ -38,7 +38,7 @@ def test_each_workload_has_its_own_row(play: Play) -> None:
 
 
 def test_a_workload_is_the_same_alone_and_in_company() -> None:
-    """Adding, removing or reordering workloads moves no arrival and no length of the others."""
+    """Adding, removing or reordering workloads changes no arrival and no length of the others."""
     chat, batch = WorkloadSettings.model_validate(CHAT), WorkloadSettings.model_validate(BATCH)
 
     def chats(workloads: dict[str, WorkloadSettings]) -> list[tuple[str, float]]:
@@ -52,7 +52,7 @@ def test_a_workload_is_the_same_alone_and_in_company() -> None:
 
 
 def test_workloads_share_no_tokens() -> None:
-    """The same system prompt keys in two workloads are two system prompts: nothing is shared by accident."""
+    """The same system prompt keys in two workloads are two system prompts: workloads share no tokens."""
     shared = WorkloadSettings.model_validate({**CHAT, "num_requests": 5, "system_prompt": {"tokens": 64}})
     requests = generate_all({"a": shared, "b": shared}, seed=4, base_dir=Path()).requests
     systems = {(r.request_class, (r.prompt or ())[0]) for r in requests}
@@ -61,7 +61,7 @@ def test_workloads_share_no_tokens() -> None:
 
 
 def test_classes_come_by_weight_and_bring_their_rules() -> None:
-    """Each request is of one class (|z| < 4), with the class's priority and patience, else the workload's."""
+    """Each request is of one class (|z| < 4), with the priority and timeout of the class, or else of the workload."""
     keys = {
         **CHAT,
         "num_requests": 20_000,
@@ -85,7 +85,7 @@ def test_classes_come_by_weight_and_bring_their_rules() -> None:
 
 
 def test_goodput_is_judged_by_the_slo_of_the_class(play: Play) -> None:
-    """Each class keeps its own limits; the row of all adds up what is good in its own class."""
+    """Each class has its own limits; the row of all requests adds up the goodput of the classes."""
     workloads = {
         "chat": {**CHAT, "num_requests": 40, "slo": {"ttft_ms": 20}},
         "batch": {**BATCH, "num_requests": 80, "slo": {"e2el_ms": 1_000_000}},
@@ -140,8 +140,8 @@ def test_urgent_classes_go_first(play: Play) -> None:
     ],
     ids=str,
 )
-def test_contradictions_are_refused(keys: dict[str, Any], said: str) -> None:
-    """What cannot be meant is refused before anything runs, with the key."""
+def test_contradictions_are_rejected(keys: dict[str, Any], said: str) -> None:
+    """Keys that contradict each other are an error before the run, with the key."""
     base = {
         "step_time": {"kind": "constant", "seconds": 0.01},
         "kv_cache": {"layout": "paged", "block_size": 16, "blocks": 300},
@@ -153,7 +153,7 @@ def test_contradictions_are_refused(keys: dict[str, Any], said: str) -> None:
 
 
 def test_a_light_trace_is_noticed_and_a_window_helps(tmp_path: Path) -> None:
-    """Case 57: a nearly idle head makes every scheduler look the same, which is said; start_row finds the busy part.
+    """Case 57: with a nearly idle start all schedulers look the same, with a warning; start_row skips it.
 
     Origin: HPMLL/BurstGPT#11, whose first twenty hours run at a ninetieth of a later rate.
     """

@@ -1,4 +1,4 @@
-"""Promises of impatient clients: timeouts waiting and running, retries, and what these do to the numbers."""
+"""Promises of timeouts, waiting and running, and of retries, and how they appear in the results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def listed(*requests: tuple[str, float, int, float | None], **keys: Any) -> dict
 
 
 def test_giving_up_in_the_queue(play: Play) -> None:
-    """A waiting request leaves at the instant its client gives up, and the one behind it moves up."""
+    """A waiting request leaves at its timeout, and the request after it moves up."""
     result = play(listed(("a", 0, 100, None), ("b", 0.5, 5, 20), ("c", 1, 5, None)), ONE_SEAT)
     assert ends(result) == [
         ("a", "finished", 100 * STEP),
@@ -35,7 +35,7 @@ def test_giving_up_in_the_queue(play: Play) -> None:
 
 
 def test_giving_up_while_running_ends_with_the_step(play: Play) -> None:
-    """A running request keeps its seat until the step under way ends; then the next one starts at once."""
+    """A running request keeps its seat until the current step ends; then the next request starts at once."""
     result = play(listed(("a", 0, 100, 10.5), ("b", 0, 5, None)), ONE_SEAT)
     assert ends(result) == [("a", "timed_out", 11 * STEP), ("b", "finished", 16 * STEP)]
     rows = result.requests.set_index("request_id")
@@ -45,13 +45,13 @@ def test_giving_up_while_running_ends_with_the_step(play: Play) -> None:
 
 
 def test_an_answer_at_the_last_instant_counts(play: Play) -> None:
-    """At one instant the step ends first: an answer that is complete when patience ends is an answer."""
+    """At one instant the step ends first: an answer that is complete at the timeout counts."""
     assert ends(play(listed(("a", 0, 10, 10)), ONE_SEAT)) == [("a", "finished", 10 * STEP)]
     assert ends(play(listed(("a", 0, 10, 9)), ONE_SEAT))[0][1] == "timed_out"
 
 
 def test_two_clients_give_up_in_one_step(play: Play) -> None:
-    """Both seats are free at the end of that step, blocks included; the two that wait take them."""
+    """Both seats are free at the end of that step, blocks included; the two waiting requests get them."""
     requests = listed(("a", 0, 50, 3.25), ("b", 0, 50, 3.75), ("c", 1, 4, None), ("d", 1, 4, None))
     result = play(requests, {**ONE_SEAT, "max_num_seqs": 2})
     rows = result.requests.set_index("request_id")
@@ -60,7 +60,7 @@ def test_two_clients_give_up_in_one_step(play: Play) -> None:
 
 
 def test_retries_come_after_a_growing_wait(play: Play) -> None:
-    """Each attempt is a request, 1, 2, 4 s after the one before gave up, and latencies count from the first."""
+    """Each attempt is a request, 1, 2, 4 s after the previous timeout, and latencies count from the first."""
     blocked = listed(("block", 0, 2048, None), ("a", 0, 4, 32), retry={"limit": 3, "backoff_s": 1.0})
     rows = play(blocked, ONE_SEAT).requests.set_index("request_id")
     assert rows.index.tolist() == ["block", "a", "a~1", "a~2", "a~3"]
@@ -76,7 +76,7 @@ def test_retries_come_after_a_growing_wait(play: Play) -> None:
 
 
 def test_jitter_lengthens_waits_by_its_share_and_repeats(play: Play) -> None:
-    """With jitter 0.5 a wait of 1 s becomes 1 to 1.5 s, the same in every run, not the same for everybody."""
+    """With jitter 0.5 a wait of 1 s becomes 1 to 1.5 s, the same in every run, different for each request."""
     many = [(f"r{i}", 0.0, 4, 32.0) for i in range(40)]
     workload = listed(("block", 0, 1000, None), *many, retry={"limit": 1, "backoff_s": 1.0, "jitter": 0.5})
     rows = play(workload, ONE_SEAT).requests
@@ -87,7 +87,7 @@ def test_jitter_lengthens_waits_by_its_share_and_repeats(play: Play) -> None:
 
 
 def test_patience_at_the_client_counts_too(play: Play) -> None:
-    """Who waits for its turn to send gives up as well, is never at the server, and holds no place."""
+    """A request that waits at its client times out as well, is never at the server, and takes no place."""
     workload = listed(("a", 0, 20, None), ("b", 0, 5, 10), ("c", 0, 5, None), max_concurrency=1)
     result = play(workload)
     assert sorted(ends(result)) == [
@@ -100,7 +100,7 @@ def test_patience_at_the_client_counts_too(play: Play) -> None:
 
 
 def test_a_wave_ends_when_the_one_it_waited_for_gives_up(play: Play) -> None:
-    """Static batching: the longest of a wave gives up, and those that waited for its end get their answers then."""
+    """Static batching: the longest request of a wave times out; requests that waited for it get their answers."""
     wave = {"scheduler": "static", "max_num_seqs": 2}
     result = play(listed(("a", 0, 5, None), ("b", 0, 50, 10.5), ("c", 1, 4, None)), wave)
     assert sorted(ends(result)) == [
@@ -124,7 +124,7 @@ OVERLOAD = {
 @pytest.mark.parametrize("retry", [None, {"limit": 3, "backoff_s": 1.0, "jitter": 0.5}], ids=["once", "retries"])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_case_39_timeouts_and_retries_do_not_inflate_throughput(seed: int, retry: Any, play: Play) -> None:
-    """At twice the capacity of 10 req/s completed / duration stays below it, and what timed out stands beside it.
+    """At twice the capacity of 10 req/s completed / duration is below it; timed-out requests count separately.
 
     Origin: inference-sim/inference-sim#1115, vllm-project/guidellm#444, ai-dynamo/aiperf#688, where requests that timed
     out vanished from counts and duration, and throughput and percentiles improved in overload.
@@ -142,13 +142,13 @@ def test_case_39_timeouts_and_retries_do_not_inflate_throughput(seed: int, retry
     assert row["measured_requests"] == len(done)
     assert row["p99_e2el_ms"] == pytest.approx(np.percentile(done["e2el_ms"], 99))
     assert row["retries"] == (rows.get("attempt", np.zeros(1)) > 0).sum()
-    people = {name.partition("~")[0] for name in rows["request_id"]}
+    requests = {name.partition("~")[0] for name in rows["request_id"]}
     answered = [name.partition("~")[0] for name in done["request_id"]]
-    assert len(set(answered)) == len(answered) <= len(people)
+    assert len(set(answered)) == len(answered) <= len(requests)
 
 
-def test_nobody_is_answered_after_giving_up(play: Play) -> None:
-    """However long the server takes, E2EL of what finished at the first attempt is at most the timeout."""
+def test_no_request_is_answered_after_its_timeout(play: Play) -> None:
+    """E2EL of requests that finished at the first attempt is at most the timeout."""
     rows = play(OVERLOAD, ONE_SEAT, step_time=0.01).requests
     assert rows["e2el_ms"].max() <= 5000
     gone = rows[rows["status"] == "timed_out"]
@@ -184,8 +184,8 @@ VLLM = {"engine": "vllm", "version": "0.33.0", "max_num_seqs": 4, "max_num_batch
     ids=["chunked", "continuous", "static", "vllm-async", "vllm-sync"],
 )
 @pytest.mark.parametrize("seed", range(4))
-def test_everybody_is_accounted_for_whatever_the_policy(seed: int, policy: dict[str, Any], play: Play) -> None:
-    """Users, sessions and impatient open traffic together, ties on a grid: invariants hold, folded or step by step."""
+def test_all_requests_are_accounted_for_under_any_policy(seed: int, policy: dict[str, Any], play: Play) -> None:
+    """Users, sessions and open traffic with timeouts, ties on a grid: invariants hold, folded or step by step."""
     lengths = {
         "prompt_tokens": {"distribution": "uniform", "low": 1, "high": 60},
         "output_tokens": {"distribution": "geometric", "mean": 12},

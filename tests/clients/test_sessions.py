@@ -1,4 +1,4 @@
-"""Promises of conversations and shared prompts: context grows, and prefix caches see which tokens are the same."""
+"""Promises of conversations and shared prompts: context grows, and requests state which tokens they share."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def chats(**keys: Any) -> dict[str, Any]:
 
 
 def test_context_grows_by_what_was_said(play: Play) -> None:
-    """Turn j's prompt is the system prompt, all turns and answers before, and the new tokens; think time follows."""
+    """The prompt of turn j is the system prompt, earlier turns and answers, and the new tokens, after a think time."""
     rows = play(chats()).requests
     mine = rows[rows["session"] == "session-1"]
     assert mine["request_id"].tolist() == ["session-1.0", "session-1.1", "session-1.2"]
@@ -54,7 +54,7 @@ def test_a_prefix_cache_finds_what_was_said(play: Play) -> None:
 
 
 def test_a_turn_that_fails_ends_its_conversation(play: Play) -> None:
-    """Who gives up the second turn never asks the third; the other conversation goes on."""
+    """After a second turn that times out the third is not sent; the other conversation continues."""
     block = {"requests": [{"id": "b", "arrival_s": 0.5, "prompt_tokens": 1, "output_tokens": 128}]}
     workloads = {"talk": chats(timeout_s=16 * STEP), "block": block}
     rows = play({}, {**MANY_SEATS, "max_num_seqs": 1}, workloads=workloads).requests
@@ -63,7 +63,7 @@ def test_a_turn_that_fails_ends_its_conversation(play: Play) -> None:
 
 
 def test_turns_are_the_same_whatever_the_policy(play: Play) -> None:
-    """Lengths, think times and token identities of every turn do not depend on who serves them, or how fast."""
+    """Lengths, think times and token identities of every turn do not depend on the policy, or on its speed."""
     lengths = {
         "prompt_tokens": {"distribution": "lognormal", "median": 40, "sigma": 1.0},
         "output_tokens": {"distribution": "geometric", "mean": 20},
@@ -87,7 +87,7 @@ def test_turns_are_the_same_whatever_the_policy(play: Play) -> None:
 
 @pytest.mark.parametrize("variants", [1, 4])
 def test_system_prompts_are_shared_in_an_open_stream(variants: int, play: Play) -> None:
-    """Behind any arrivals: everybody but the first of each variant finds the system prompt's whole blocks."""
+    """For any arrivals: all requests but the first of each variant find the whole blocks of the system prompt."""
     workload = {
         "arrivals": {"process": "constant", "rate_rps": 5.0},
         "num_requests": 40,
@@ -101,20 +101,20 @@ def test_system_prompts_are_shared_in_an_open_stream(variants: int, play: Play) 
     assert set(rows["cached_tokens"]) == {0, 64}
 
 
-def test_lengths_may_be_correlated_without_changing_their_laws() -> None:
-    """The copula gives the rank correlation 6/pi asin(r/2) and leaves both laws as they are (|z| < 4)."""
+def test_lengths_can_be_correlated_without_changing_their_distributions() -> None:
+    """The copula gives the rank correlation 6/pi asin(r/2) and leaves both distributions unchanged (|z| < 4)."""
     from pathlib import Path
 
     from scipy import stats
 
-    laws = {
+    lengths = {
         "prompt_tokens": {"distribution": "lognormal", "median": 5000, "sigma": 0.9},
         "output_tokens": {"distribution": "exponential", "mean": 3000},
     }
     arrivals = {"arrivals": {"process": "poisson", "rate_rps": 1.0}, "num_requests": 40_000}
 
     def drawn(correlation: float) -> tuple[np.ndarray, np.ndarray]:
-        keys = {**arrivals, **laws, "prompt_output_correlation": correlation}
+        keys = {**arrivals, **lengths, "prompt_output_correlation": correlation}
         requests = generate(WorkloadSettings.model_validate(keys), seed=3, base_dir=Path()).requests
         return np.array([r.prompt_tokens for r in requests]), np.array([r.output_tokens for r in requests])
 
@@ -128,7 +128,7 @@ def test_lengths_may_be_correlated_without_changing_their_laws() -> None:
 
 
 def test_case_31_shared_hash_ids_are_hit(play: Play, tmp_path: Any) -> None:
-    """Two rows that share one hash id of 512 tokens share 32 blocks of 16, whatever the trace's block size.
+    """Two rows that share one hash id of 512 tokens share 32 blocks of 16, for any block size of the trace.
 
     Origin: guidellm#948, ai-dynamo/aiperf#581, kvcache-ai/Mooncake#1266, where replays with the wrong block size were
     wrong in silence.

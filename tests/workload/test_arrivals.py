@@ -61,7 +61,7 @@ def test_number_in_a_window_is_poisson() -> None:
 
 @pytest.mark.parametrize("n", [1, 7, 65_536, 65_537, 150_000])
 def test_a_shorter_run_is_the_beginning_of_a_longer_one(n: int) -> None:
-    """However many requests are needed, the first n arrivals at one seed are the same bits."""
+    """For any number of requests, the first n arrivals at one seed are the same bits."""
     longest = poisson(100).times(stream(1, 0, "arrivals"), num_requests=200_000)
     assert poisson(100).times(stream(1, 0, "arrivals"), num_requests=n).tobytes() == longest[:n].tobytes()
     by_time = poisson(100).times(stream(1, 0, "arrivals"), until_s=float(longest[n]))
@@ -83,20 +83,20 @@ def test_whichever_comes_first() -> None:
 
 
 def test_constant_arrivals_are_at_i_over_rate() -> None:
-    """The i-th arrival is at i/rate, and one that would fall exactly on until_s is not there any more."""
+    """The i-th arrival is at i/rate, and none is exactly at until_s."""
     times = constant(8).times(stream(0, 0, "x"), until_s=1.0)
     assert times.tolist() == [0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875]
 
 
 def test_all_at_once() -> None:
-    """Everybody arrives at at_s, and nobody if that instant is not before until_s."""
+    """All requests arrive at at_s, and none if at_s is not before until_s."""
     assert at_once(2.5).times(stream(0, 0, "x"), num_requests=3).tolist() == [2.5, 2.5, 2.5]
     assert len(at_once(2.5).times(stream(0, 0, "x"), num_requests=3, until_s=2.5)) == 0
     assert at_once().times(stream(0, 0, "x"), num_requests=2).tolist() == [0, 0]
 
 
 def test_moments_for_theory() -> None:
-    """Each process tells its rate and the squared coefficient of variation of its gaps, or that it has none."""
+    """Each process has a rate and a squared coefficient of variation of its gaps, or None."""
     assert (poisson(3).mean_rate_rps, poisson(3).gap_scv) == (3, 1)
     assert (constant(3).mean_rate_rps, constant(3).gap_scv) == (3, 0)
     assert (at_once().mean_rate_rps, at_once().gap_scv) == (None, None)
@@ -104,8 +104,8 @@ def test_moments_for_theory() -> None:
 
 @pytest.mark.parametrize("process", ["poisson", "constant"])
 @pytest.mark.parametrize("rate", [0, -1, math.nan, math.inf, "10", True, None])
-def test_impossible_rates_are_refused(process: str, rate: Any) -> None:
-    """Case 49: a rate of 0, below 0, NaN or infinity, or one that is no number, is refused before anything runs."""
+def test_impossible_rates_are_rejected(process: str, rate: Any) -> None:
+    """Case 49: a rate of 0, below 0, NaN or infinity, or one that is not a number, is an error before the run."""
     lengths = {"distribution": "constant", "value": 1}
     workload = {
         "arrivals": {"process": process, "rate_rps": rate},
@@ -118,7 +118,7 @@ def test_impossible_rates_are_refused(process: str, rate: Any) -> None:
     assert caught.value.errors()[0]["loc"][-1] == "rate_rps"
 
 
-def test_an_endless_process_is_refused() -> None:
+def test_an_endless_process_is_rejected() -> None:
     """Without a number and a time there is no end, which is an error that names both keys."""
     with pytest.raises(InputError, match="num_requests, or arrivals_for_s"):
         poisson(1).times(stream(0, 0, "x"))
@@ -126,8 +126,8 @@ def test_an_endless_process_is_refused() -> None:
         at_once().times(stream(0, 0, "x"), until_s=1)
 
 
-def test_absurd_numbers_are_refused_at_once() -> None:
-    """A slip that would make 1e18 requests, or wait longer than floats can tell, is an error and not a hang."""
+def test_absurd_numbers_are_rejected_at_once() -> None:
+    """A typing error that would make 1e18 requests, or wait longer than floats can tell, is an error and not a hang."""
     with pytest.raises(InputError, match=r"1e\+18 requests"):
         constant(1e18).times(stream(0, 0, "x"), until_s=1)
     with pytest.raises(InputError, match="rate_rps"):

@@ -17,7 +17,7 @@ from simqueue.workload.reuse import prefix_reuse
 
 
 def constant(value: int) -> dict[str, Any]:
-    """Return a law of one length."""
+    """Return a distribution of one length."""
     return {"distribution": "constant", "value": value}
 
 
@@ -26,8 +26,8 @@ def described(**keys: Any) -> Any:
     return describe("w", WorkloadSettings.model_validate(keys), seed=1, base_dir=Path())
 
 
-def test_numbers_are_those_of_the_requests_and_of_the_law() -> None:
-    """Rate, CV and lengths as drawn stand beside what the laws state."""
+def test_numbers_are_those_of_the_requests_and_of_the_distributions() -> None:
+    """Rate, CV and lengths as drawn are given beside those of the distributions."""
     found = described(
         arrivals={"process": "gamma", "rate_rps": 20.0, "cv": 2.0},
         num_requests=20_000,
@@ -47,7 +47,7 @@ def test_numbers_are_those_of_the_requests_and_of_the_law() -> None:
 
 
 def test_users_have_no_rate_before_they_are_served() -> None:
-    """Of users only what they would ask is known: lengths, and no arrivals."""
+    """Users have lengths, and no arrivals."""
     found = described(
         users={"count": 3, "think_s": 2.0}, num_requests=40, prompt_tokens=constant(5), output_tokens=constant(6)
     )
@@ -57,7 +57,7 @@ def test_users_have_no_rate_before_they_are_served() -> None:
 
 
 def test_conversations_find_what_was_said() -> None:
-    """With n turns of 10 new tokens and 10 answered, everything but the new tokens has been seen before."""
+    """With n turns of 10 new tokens and 10 answered, all but the new tokens have been seen before."""
     found = described(
         sessions={"arrivals": {"process": "constant", "rate_rps": 1.0}, "num_sessions": 4, "turns": constant(3)},
         prompt_tokens=constant(10),
@@ -120,7 +120,7 @@ SCENARIO = {
 
 
 def test_the_command_prints_a_table_and_draws_a_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One column a workload; the figure's files are named and hold no date, so that they are the same every time."""
+    """One column per workload; the files of the figure are listed and have no date, so they are always the same."""
     file = tmp_path / "two.json"
     file.write_text(json.dumps(SCENARIO))
     written = []
@@ -135,7 +135,7 @@ def test_the_command_prints_a_table_and_draws_a_figure(tmp_path: Path, capsys: p
 
 
 def test_the_command_prints_strict_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--json prints one object a workload with null for what is undefined, and draws nothing."""
+    """--json prints one object per workload with null for what is undefined, and draws nothing."""
     file = tmp_path / "two.json"
     file.write_text(json.dumps(SCENARIO))
     assert run_command(["workload", str(file), "--json"]) == 0
@@ -153,6 +153,6 @@ def test_a_burst_of_one_instant_can_be_drawn(tmp_path: Path) -> None:
     at_once = described(
         arrivals={"process": "all_at_once"}, num_requests=3, prompt_tokens=constant(5), output_tokens=constant(1)
     )
-    nobody = described(requests=[])
+    empty = described(requests=[])
     assert len(save_workload_figure([at_once], tmp_path)) == 2
-    assert len(save_workload_figure([nobody], tmp_path)) == 2
+    assert len(save_workload_figure([empty], tmp_path)) == 2

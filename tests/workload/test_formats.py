@@ -65,7 +65,7 @@ def test_each_format_reads_its_own_file(trace_format: str, play: Play) -> None:
 @pytest.mark.parametrize("trace_format", FILES)
 @pytest.mark.parametrize("other", FILES)
 def test_each_reader_names_the_format_of_the_others_files(trace_format: str, other: str, play: Play) -> None:
-    """A file in another format is refused in one line that says what it looks like."""
+    """A file in another format is an error in one line that says what it looks like."""
     if other == trace_format:
         assert asked(play(FILES[other], trace_format)) == [(0, 100, 10)]
         return
@@ -75,7 +75,7 @@ def test_each_reader_names_the_format_of_the_others_files(trace_format: str, oth
 
 
 def test_units_are_the_same_in_every_format(play: Play) -> None:
-    """Case 30: three requests at 0, 1 and 2 s in milliseconds, seconds, dates and any unit of one's own."""
+    """Case 30: three requests at 0, 1 and 2 s in milliseconds, seconds, dates and other units."""
     expected = [(0, 100, 10), (1, 200, 20), (2, 300, 30)]
     rows = [(0, 100, 10), (1, 200, 20), (2, 300, 30)]
     mooncake = "\n".join(
@@ -108,7 +108,7 @@ def test_burstgpt_both_versions(play: Play) -> None:
 
 
 def test_mooncake_hash_ids_become_shared_tokens(play: Play) -> None:
-    """Case 31: rows whose lists begin alike share whole blocks of the trace, whatever the engine's block size."""
+    """Case 31: rows whose lists begin alike share whole blocks of the trace, for any block size of the engine."""
     two = '{"timestamp":0,"input_length":1000,"output_length":8,"hash_ids":[0,1]}\n'
     two += '{"timestamp":5,"input_length":700,"output_length":8,"hash_ids":[0,2]}\n'
     first, second = play(two, "mooncake").requests
@@ -127,7 +127,7 @@ def test_mooncake_hash_ids_become_shared_tokens(play: Play) -> None:
         ((20, "[-1]"), 512, r"hash_ids must be a list of integers"),
     ],
 )
-def test_hash_ids_that_do_not_fit_are_refused(row: tuple[int, str], block: int, said: str, play: Play) -> None:
+def test_hash_ids_that_do_not_fit_are_rejected(row: tuple[int, str], block: int, said: str, play: Play) -> None:
     """Case 31: the wrong number of ids for the block size of the trace is an error that names the row."""
     text = f'{{"timestamp":0,"input_length":{row[0]},"output_length":8,"hash_ids":{row[1]}}}\n'
     with pytest.raises(InputError, match=said):
@@ -135,7 +135,7 @@ def test_hash_ids_that_do_not_fit_are_refused(row: tuple[int, str], block: int, 
 
 
 def test_the_block_size_of_a_trace_is_never_assumed() -> None:
-    """A Mooncake file at a path needs block_tokens; other formats refuse it."""
+    """A Mooncake file at a path needs block_tokens; in other formats it is an error."""
     with pytest.raises(ValidationError, match="format mooncake needs block_tokens"):
         WorkloadSettings.model_validate({"trace": {"format": "mooncake", "path": "x"}})
     with pytest.raises(ValidationError, match="block_tokens is for format mooncake"):
@@ -143,7 +143,7 @@ def test_the_block_size_of_a_trace_is_never_assumed() -> None:
 
 
 def test_bins_are_spread_inside_themselves(play: Play) -> None:
-    """spread_s puts the rows of a bin at uniform times inside it, in their order; ids keep pointing into the file."""
+    """spread_s puts the rows of a bin at uniform times inside it, in their order; ids are still row numbers."""
     text = "\n".join(
         json.dumps({"timestamp": 3000 * (i // 10), "input_length": 5, "output_length": 1}) for i in range(2000)
     )
@@ -218,7 +218,7 @@ def test_jsonl_carries_everything_about_a_request(play: Play) -> None:
         (JSONL.replace("}", ',"wanted_s":5}'), "wanted_s 5 is after arrival_s 0"),
     ],
 )
-def test_wrong_json_lines_are_refused(text: str, said: str, play: Play) -> None:
+def test_wrong_json_lines_are_rejected(text: str, said: str, play: Play) -> None:
     """Each fault of a JSON lines file is one line with file, line, key and value."""
     with pytest.raises(InputError) as caught:
         play(text, "jsonl")
@@ -246,7 +246,7 @@ def test_windows_by_row(play: Play) -> None:
 
 
 def test_repeating_gives_new_ids_and_new_tokens(play: Play) -> None:
-    """Case 34: repeat plays the rows again, one mean gap after the last, with ids and token streams of their own."""
+    """Case 34: repeat replays the rows, one mean gap after the last, with new ids and token streams."""
     text = rows_at([0.0, 1.0, 4.0])
     thrice = play(text, "csv", repeat=3).requests
     assert [r.request_id for r in thrice] == ["0", "1", "2", "0@1", "1@1", "2@1", "0@2", "1@2", "2@2"]
@@ -262,7 +262,7 @@ def test_repeating_gives_new_ids_and_new_tokens(play: Play) -> None:
 
 
 def test_duplicate_ids_fail_or_are_renamed(play: Play) -> None:
-    """An id that comes twice is an error with both lines, or gets a number that nobody else has."""
+    """An id that is used twice is an error with both lines, or gets a number that no other id has."""
     head = "request_id,arrival_s,prompt_tokens,output_tokens\n"
     text = head + "a,0,1,1\na,1,1,1\na~2,2,1,1\na,3,1,1\n"
     with pytest.raises(InputError, match=r":3: request_id 'a' is already used in line 2 \(duplicate_ids: rename"):
@@ -294,7 +294,7 @@ def test_streaming_gives_the_same_requests(keys: dict[str, Any], play: Play) -> 
 
 
 def test_streaming_refuses_what_it_cannot_do(play: Play) -> None:
-    """Rows out of order, too few rows and keys that need the whole file are errors before anything runs."""
+    """Rows out of order, too few rows and keys that need the whole file are errors before the run."""
     with pytest.raises(InputError, match=r":4: this row is earlier than the one before; stream: true"):
         play(rows_at([0.0, 5.0, 4.0]), "csv", stream=True)
     with pytest.raises(InputError, match=r"7 requests are needed, t\.txt has 2 that can be used"):
@@ -305,7 +305,7 @@ def test_streaming_refuses_what_it_cannot_do(play: Play) -> None:
 
 
 def test_streaming_takes_bounded_memory(play: Play) -> None:
-    """Twice the rows take no more memory: what is kept is a piece of the file."""
+    """Twice the rows take no more memory: only a piece of the file is kept."""
 
     def peak_bytes(n: int) -> int:
         text = io.StringIO()

@@ -60,7 +60,7 @@ def test_another_process_and_hash_seed_give_the_same_bytes() -> None:
 
 
 def test_streams_are_apart() -> None:
-    """Changing a length law leaves arrivals and the other lengths as they are: common random numbers."""
+    """Changing a length distribution leaves arrivals and the other lengths unchanged: common random numbers."""
     before = traffic(SYNTHETIC).requests
     after = traffic({**SYNTHETIC, "prompt_tokens": {"distribution": "constant", "value": 9}}).requests
     assert [(r.arrival_s, r.output_tokens) for r in before] == [(r.arrival_s, r.output_tokens) for r in after]
@@ -114,7 +114,7 @@ def test_listed_requests_may_say_which_tokens_they_have() -> None:
 
 
 def test_no_requests_is_allowed_and_said() -> None:
-    """A horizon too short for anybody gives no requests and a note, not an error."""
+    """A horizon that is too short for any request gives no requests and a note, not an error."""
     empty = traffic({**SYNTHETIC, "arrivals_for_s": 1e-9})
     assert (empty.requests, empty.notes) == ([], ("the workload has no requests",))
     assert traffic({"requests": []}).notes == ("the workload has no requests",)
@@ -154,7 +154,7 @@ TRACE = {"name": "azure-2023-code"}
         ({"requests": [{"arrival_s": 0, "output_tokens": 1}]}, "prompt_tokens is missing; give it, or prompt"),
     ],
 )
-def test_wrong_workloads_are_refused(workload: dict[str, Any], said: str) -> None:
+def test_wrong_workloads_are_rejected(workload: dict[str, Any], said: str) -> None:
     """Exactly one source, complete and without keys that belong to another; messages name the keys."""
     with pytest.raises(ValidationError) as caught:
         WorkloadSettings.model_validate(workload)

@@ -1,4 +1,4 @@
-"""The guide on traffic against the program: every scenario in it is one."""
+"""The guide on workloads: every example in it is a scenario that loads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOG = "".join(f'{{"ts":{40 * i},"input":{i % 90 + 1},"output":3}}\n' for i in ra
 
 
 def test_the_guide_has_examples() -> None:
-    """The blocks are found: a guide without any would pass the next test in silence."""
+    """The blocks are found: without any, the next test would pass without testing anything."""
     assert len(BLOCKS) >= 8
 
 

@@ -1,4 +1,4 @@
-"""Promises of the length laws: bounds, exact moments, common random numbers."""
+"""Promises of the length distributions: bounds, exact moments, common random numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ..helpers.profiles import examples
 ADAPTER: TypeAdapter[Any] = TypeAdapter(LengthSettings)
 
 
-def law(base_dir: Path = Path(), **keys: Any) -> LengthDistribution:
+def lengths(base_dir: Path = Path(), **keys: Any) -> LengthDistribution:
     """Return the distribution that the keys of a scenario describe."""
     return build_lengths(ADAPTER.validate_python(keys), base_dir)
 
@@ -56,7 +56,7 @@ BOUNDS: list[dict[str, Any]] = [
 
 
 def table(keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return values and weights, before bounds, of a law on finitely many values."""
+    """Return values and weights, before bounds, of a distribution on finitely many values."""
     if keys["distribution"] == "zipf":
         ranks = np.arange(1, keys["ranks"] + 1)
         return ranks, stats.zipfian(keys["exponent"], keys["ranks"]).pmf(ranks)
@@ -70,7 +70,7 @@ def table(keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def probabilities(keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return values and probabilities of a law, term by term from scipy's distributions: an independent computation.
+    """Return values and probabilities of a distribution, computed independently from scipy's distributions.
 
     Probabilities outside [min, max] are moved to the ends or cut off; the support is cut where 1e-24 is left.
     """
@@ -95,7 +95,7 @@ def probabilities(keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
         continuous = stats.pareto(keys["alpha"], scale=keys["scale"])
     else:
         continuous = stats.geom(1 / keys["mean"])
-    # scipy cannot invert so far a tail of a law on whole numbers.
+    # scipy cannot invert such a far tail of a distribution on integers.
     end = math.log(1e-24) / math.log1p(-1 / keys["mean"]) if kind == "geometric" else continuous.isf(1e-24)
     last = int(end) + 2 + low if high is None else high
     edges = np.arange(low, last + 1)
@@ -111,26 +111,26 @@ def probabilities(keys: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 @pytest.mark.parametrize("keys", BOUNDED, ids=str)
-def test_moments_are_those_of_the_law_after_bounds_and_floor(keys: dict[str, Any], bounds: dict[str, Any]) -> None:
-    """Mean and variance equal the sums over the probabilities of every whole number."""
+def test_moments_are_exact_after_bounds_and_floor(keys: dict[str, Any], bounds: dict[str, Any]) -> None:
+    """Mean and variance equal the sums over the probabilities of all integers."""
     if keys.get("mean") == 1.25 and bounds.get("bounds") == "resample":
         bounds = {"min": 2, "max": 6, "bounds": "resample"}
     both = keys | bounds
     values, weights = probabilities(both)
     mean = float((values * weights).sum())
     variance = float(((values - mean) ** 2 * weights).sum())
-    assert law(**both).mean() == pytest.approx(mean, rel=1e-11)
-    assert law(**both).variance() == pytest.approx(variance, rel=1e-9, abs=1e-9)
+    assert lengths(**both).mean() == pytest.approx(mean, rel=1e-11)
+    assert lengths(**both).variance() == pytest.approx(variance, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 @pytest.mark.parametrize("keys", BOUNDED, ids=str)
-def test_samples_have_the_moments_that_the_law_states(keys: dict[str, Any], bounds: dict[str, Any]) -> None:
+def test_samples_have_the_stated_moments(keys: dict[str, Any], bounds: dict[str, Any]) -> None:
     """Over 400 000 samples the mean and the variance lie within four standard errors of the stated ones."""
     if keys.get("mean") == 1.25 and bounds.get("bounds") == "resample":
         bounds = {"min": 2, "max": 6, "bounds": "resample"}
     both = keys | bounds
-    this = law(**both)
+    this = lengths(**both)
     n = 400_000
     x = this.sample(stream(20, 0, "lengths"), n).astype(float)
     values, weights = probabilities(both)
@@ -142,56 +142,56 @@ def test_samples_have_the_moments_that_the_law_states(keys: dict[str, Any], boun
 
 def test_geometric_has_its_textbook_moments() -> None:
     """Geometric on 1, 2, ... with mean m has variance m (m - 1)."""
-    this = law(distribution="geometric", mean=100)
+    this = lengths(distribution="geometric", mean=100)
     assert this.mean() == pytest.approx(100, rel=1e-13)
     assert this.variance() == pytest.approx(100 * 99, rel=1e-12)
-    one = law(distribution="geometric", mean=1)
+    one = lengths(distribution="geometric", mean=1)
     assert (one.mean(), one.variance()) == (1, 0)
     assert set(one.sample(stream(0, 0, "x"), 1000).tolist()) == {1}
 
 
 def test_uniform_has_its_textbook_moments() -> None:
     """Uniform on low..high has mean (low + high)/2 and variance (n² - 1)/12 with n values."""
-    this = law(distribution="uniform", low=10, high=20)
+    this = lengths(distribution="uniform", low=10, high=20)
     assert (this.mean(), this.variance()) == (15, 10)
 
 
 def test_moments_hold_far_beyond_the_terms_that_are_summed() -> None:
-    """Where lengths reach billions, the mean is still that of the law: floor takes 1/2 on average."""
-    heavy = law(distribution="lognormal", median=3e7, sigma=1.2)
+    """With lengths of up to billions the mean is still exact: rounding down takes 1/2 on average."""
+    heavy = lengths(distribution="lognormal", median=3e7, sigma=1.2)
     raw_mean = 3e7 * math.exp(1.2**2 / 2)
     raw_variance = raw_mean**2 * (math.exp(1.2**2) - 1)
     assert heavy.mean() == pytest.approx(raw_mean - 0.5, rel=1e-11)
     assert heavy.variance() == pytest.approx(raw_variance, rel=1e-9)
-    exponential = law(distribution="exponential", mean=5e7)
+    exponential = lengths(distribution="exponential", mean=5e7)
     # floor of an exponential is geometric on 0, 1, ...; min 1 moves its 0 to 1.
     q = math.exp(-1 / 5e7)
     at_zero = -math.expm1(-1 / 5e7)
     assert exponential.mean() == pytest.approx(q / at_zero + at_zero, rel=1e-11)
-    bounded = law(distribution="lognormal", median=3e7, sigma=1.2, min=1000, max=20_000_000)
+    bounded = lengths(distribution="lognormal", median=3e7, sigma=1.2, min=1000, max=20_000_000)
     raw = stats.lognorm(1.2, scale=3e7)
     between = integrate.quad(raw.sf, 1000.5, 20_000_000.5, epsabs=0, epsrel=1e-12, limit=500)[0]
     assert bounded.mean() == pytest.approx(1000 + between, rel=1e-10)
 
 
 def test_lognormal_parameters_can_be_given_either_way() -> None:
-    """median and mean, sigma and cv are two ways of saying the same law."""
+    """median and mean, sigma and cv are two ways to give the same distribution."""
     sigma = 0.9
     cv = math.sqrt(math.exp(sigma**2) - 1)
-    one = law(distribution="lognormal", median=700, sigma=sigma, max=4096)
-    other = law(distribution="lognormal", mean=700 * math.exp(sigma**2 / 2), cv=cv, max=4096)
+    one = lengths(distribution="lognormal", median=700, sigma=sigma, max=4096)
+    other = lengths(distribution="lognormal", mean=700 * math.exp(sigma**2 / 2), cv=cv, max=4096)
     assert one.mean() == pytest.approx(other.mean(), rel=1e-12)
 
 
 def test_common_random_numbers() -> None:
-    """At one seed a longer law gives every request a longer prompt: one uniform number each, inverted."""
-    shorter = law(distribution="lognormal", median=700, sigma=0.9).sample(stream(1, 0, "p"), 5000)
-    longer = law(distribution="lognormal", median=800, sigma=0.9).sample(stream(1, 0, "p"), 5000)
-    other = law(distribution="exponential", mean=700).sample(stream(1, 0, "p"), 5000)
+    """With one seed a longer distribution gives every request a longer prompt: one uniform number each, inverted."""
+    shorter = lengths(distribution="lognormal", median=700, sigma=0.9).sample(stream(1, 0, "p"), 5000)
+    longer = lengths(distribution="lognormal", median=800, sigma=0.9).sample(stream(1, 0, "p"), 5000)
+    other = lengths(distribution="exponential", mean=700).sample(stream(1, 0, "p"), 5000)
     assert (longer >= shorter).all()
     assert stats.spearmanr(shorter, other).statistic > 0.9999
-    assert law(distribution="geometric", mean=9).sample(stream(1, 0, "p"), 10).tolist() == (
-        law(distribution="geometric", mean=9).sample(stream(1, 0, "p"), 5000)[:10].tolist()
+    assert lengths(distribution="geometric", mean=9).sample(stream(1, 0, "p"), 10).tolist() == (
+        lengths(distribution="geometric", mean=9).sample(stream(1, 0, "p"), 5000)[:10].tolist()
     )
 
 
@@ -202,8 +202,8 @@ EVERY_KIND = [
 
 
 @st.composite
-def bounded_laws(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw any law with bounds that hold a fair share of it."""
+def bounded_distributions(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw the keys of any distribution with bounds."""
     low = draw(st.integers(1, 500))
     high = draw(st.integers(low, low + 2000))
     kind = draw(st.sampled_from(EVERY_KIND))
@@ -226,14 +226,14 @@ def bounded_laws(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @examples(150)
-@given(keys=bounded_laws(), seed=st.integers(0, 2**32))
-def test_bounds_are_honoured_by_every_law(keys: dict[str, Any], seed: int) -> None:
-    """No sample and no mean lies outside [min, max], whatever the law; impossible bounds are refused, not ignored."""
+@given(keys=bounded_distributions(), seed=st.integers(0, 2**32))
+def test_every_distribution_keeps_its_bounds(keys: dict[str, Any], seed: int) -> None:
+    """No sample and no mean is outside [min, max]; impossible bounds are an error."""
     try:
-        this = law(**keys)
-    except InputError as refused:
+        this = lengths(**keys)
+    except InputError as error:
         assert keys["bounds"] == "resample"
-        assert "can never draw" in str(refused)  # noqa: PT017  (whether it is refused depends on the drawn law)
+        assert "can never draw" in str(error)  # noqa: PT017  (only some drawn keys are an error)
         return
     x = this.sample(stream(seed, 0, "x"), 300)
     assert x.dtype == np.int64
@@ -282,10 +282,10 @@ TEN = {"distribution": "constant", "value": 10}
     ],
     ids=str,
 )
-def test_impossible_laws_are_refused(keys: dict[str, Any], said: str) -> None:
-    """A law that is impossible, or could make less than one token, is refused with the reason."""
+def test_impossible_distributions_are_rejected(keys: dict[str, Any], said: str) -> None:
+    """A distribution that is impossible, or that could make less than one token, is an error with the reason."""
     with pytest.raises(ValidationError) as caught:
-        law(**keys)
+        lengths(**keys)
     assert said in str(caught.value)
 
 
@@ -301,45 +301,45 @@ def test_impossible_laws_are_refused(keys: dict[str, Any], said: str) -> None:
     ],
     ids=str,
 )
-def test_bounds_without_lengths_inside_are_refused(keys: dict[str, Any]) -> None:
+def test_bounds_without_lengths_inside_are_rejected(keys: dict[str, Any]) -> None:
     """If no length can be drawn inside bounds that are to be resampled, the error names the key."""
     with pytest.raises(InputError, match=r"^bounds = 'resample': this distribution can never draw a length between"):
-        law(**keys, bounds="resample")
+        lengths(**keys, bounds="resample")
 
 
 def test_empirical_values_from_a_file(tmp_path: Path) -> None:
-    """A file of values and weights gives the law that the same lists give; its errors name the line."""
+    """A file of values and weights gives the same distribution as the same lists; errors name the line."""
     (tmp_path / "lengths.csv").write_text("tokens,weight\n100,1\n50,3\n")
-    filed = law(tmp_path, distribution="empirical", path="lengths.csv")
-    listed = law(distribution="empirical", values=[100, 50], weights=[1, 3])
+    filed = lengths(tmp_path, distribution="empirical", path="lengths.csv")
+    listed = lengths(distribution="empirical", values=[100, 50], weights=[1, 3])
     assert filed.mean() == listed.mean() == 62.5
     assert filed.variance() == listed.variance() == 468.75
     (tmp_path / "bad.csv").write_text("tokens\n100\n0\n")
     with pytest.raises(InputError, match=r"bad\.csv:3: tokens '0' is not between 1 and"):
-        law(tmp_path, distribution="empirical", path="bad.csv")
+        lengths(tmp_path, distribution="empirical", path="bad.csv")
     with pytest.raises(InputError, match=r"none\.csv: no such file"):
-        law(tmp_path, distribution="empirical", path="none.csv")
+        lengths(tmp_path, distribution="empirical", path="none.csv")
 
 
 def test_heavy_tails_are_bounded_by_max_and_know_it() -> None:
-    """Pareto with infinite mean is fine with a max; far beyond the summed terms the moments are the integrals."""
-    wild = law(distribution="pareto", scale=3_000_000, alpha=0.7, max=900_000_000)
+    """Pareto with infinite mean is allowed with a max; far beyond the summed terms the moments are the integrals."""
+    wild = lengths(distribution="pareto", scale=3_000_000, alpha=0.7, max=900_000_000)
     raw = stats.pareto(0.7, scale=3e6)
     beyond = integrate.quad(raw.sf, 3e6, 9e8, epsabs=0, epsrel=1e-11, limit=500)[0]
     second = integrate.quad(lambda x: 2 * x * raw.sf(x), 3e6, 9e8, epsabs=0, epsrel=1e-11, limit=500)[0]
     assert wild.mean() == pytest.approx(3e6 + beyond, rel=1e-6)
     assert wild.variance() == pytest.approx(9e12 + second - (3e6 + beyond) ** 2, rel=1e-6)
-    steep = law(distribution="pareto", scale=5_000_000, alpha=5.0)
+    steep = lengths(distribution="pareto", scale=5_000_000, alpha=5.0)
     assert steep.mean() == pytest.approx(5e6 * 5 / 4 - 0.5, rel=1e-10)
     assert steep.variance() == pytest.approx(25e12 * 5 / (16 * 3), rel=1e-6)
-    wide = law(distribution="gamma", mean=20_000_000, cv=1.5)
+    wide = lengths(distribution="gamma", mean=20_000_000, cv=1.5)
     assert wide.mean() == pytest.approx(2e7, rel=1e-3)
     assert wide.variance() == pytest.approx((3e7) ** 2, rel=1e-3)
 
 
 def test_mixture_has_the_moments_of_its_parts() -> None:
     """Mean and variance within and between the parts; each part comes as often as its weight (|z| < 4)."""
-    both = law(
+    both = lengths(
         distribution="mixture",
         components=[
             {"weight": 3, "law": {"distribution": "constant", "value": 10}},

@@ -1,4 +1,4 @@
-"""Promises of the arrival processes beyond Poisson: each against its law, at fixed seeds."""
+"""Promises of the arrival processes beyond Poisson: each against its distribution, at fixed seeds."""
 
 from __future__ import annotations
 
@@ -43,21 +43,23 @@ RENEWALS: list[tuple[dict[str, Any], Any]] = [
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("keys", "law"), RENEWALS, ids=lambda value: str(value) if isinstance(value, dict) else "")
-def test_renewal_gaps_have_their_law(keys: dict[str, Any], law: Any, seed: int) -> None:
-    """Case 47 and its kind: exactly 10 000 requests at 2000/s; mean, CV and distribution of the gaps are the law's."""
+@pytest.mark.parametrize(
+    ("keys", "expected"), RENEWALS, ids=lambda value: str(value) if isinstance(value, dict) else ""
+)
+def test_renewal_gaps_have_their_distribution(keys: dict[str, Any], expected: Any, seed: int) -> None:
+    """Case 47 and its kind: exactly 10 000 requests at 2000/s; mean, CV and distribution of the gaps are as asked."""
     at_s = times({**keys, "rate_rps": 2000.0}, seed, num_requests=10_000)
     units = 2000 * np.diff(at_s, prepend=0.0)
     assert len(units) == 10_000
-    cv = law.std()
-    fourth = law.expect(lambda x: (x - 1) ** 4)
+    cv = expected.std()
+    fourth = expected.expect(lambda x: (x - 1) ** 4)
     assert abs(units.mean() - 1) < 4 * cv / 100
     assert abs(units.var() - cv**2) < 4 * math.sqrt(fourth - cv**4) / 100
     # Times resolve gaps down to 1e-15 s, and a tenth of gamma gaps at cv 3.5 is shorter: tested above 1e-9 only.
-    below = law.cdf(1e-9)
+    below = expected.cdf(1e-9)
     long = units[units > 1e-9]
     assert stats.binomtest(10_000 - len(long), 10_000, below).pvalue > 0.001
-    assert stats.kstest(long, lambda x: (law.cdf(x) - below) / (1 - below)).pvalue > 0.001
+    assert stats.kstest(long, lambda x: (expected.cdf(x) - below) / (1 - below)).pvalue > 0.001
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,7 @@ def test_a_burstiness_without_end_is_evenly_spaced(burstiness: Any) -> None:
 
 
 def test_burstiness_just_below_the_even_limit_is_no_jump() -> None:
-    """At a shape of 1e15 gaps vary by 3e-8 of their mean, as the law says."""
+    """At a shape of 1e15 gaps vary by 3e-8 of their mean, as they should."""
     gaps = np.diff(times({"process": "gamma", "rate_rps": 1.0, "burstiness": 1e15}, num_requests=20_000))
     assert gaps.std() == pytest.approx(1e-15**0.5, rel=0.05)
 
@@ -208,7 +210,7 @@ PIECES = [{"for_s": 100.0, "rate_rps": 3.0}, {"for_s": 50.0, "rate_rps": 0.0}, {
 
 
 def test_pieces_have_their_rates_and_end() -> None:
-    """Each piece has its rate, nobody comes where it is 0, and nobody after the end."""
+    """Each piece has its rate; there are no arrivals where it is 0, and none after the end."""
     at_s = np.concatenate([times({"process": "piecewise", "pieces": PIECES}, 3, r, until_s=200.0) for r in range(40)])
     counts = np.histogram(at_s, [0, 100, 150, 200])[0]
     assert counts[1] == 0
@@ -233,7 +235,7 @@ def test_a_curve_is_never_continued_in_silence() -> None:
 
 
 def test_production_curve() -> None:
-    """The packaged ServeGen curve: rates as published, scaled to a mean, cut to a window, and played (|z| < 4)."""
+    """The packaged ServeGen curve: rates as published, scaled to a mean, cut to a window, and drawn (|z| < 4)."""
     keys = {"process": "curve", "category": "language/m-small", "end_s": 1800.0}
     assert process(**keys).mean_rate_rps == pytest.approx((809.7617 + 789.8667 + 788.4233) / 3, rel=1e-12)
     scaled = {**keys, "rate_rps": 5.0}
@@ -245,7 +247,7 @@ def test_production_curve() -> None:
 
 
 def test_curve_in_a_file_of_ones_own(tmp_path: Path) -> None:
-    """Any file with the three columns will do; faults are named with file and what there is."""
+    """Any file with the three columns is accepted; errors name the file and what it has."""
     (tmp_path / "c.csv").write_text("category,window_start_s,total_rate_rps\na,0,1\na,10,3\nb,0,5\n")
     keys = {"process": "curve", "path": "c.csv"}
     assert process(tmp_path, **keys, category="a").mean_rate_rps == 2
@@ -297,7 +299,7 @@ EVERY = [
 @pytest.mark.parametrize("keys", EVERY, ids=lambda keys: keys["process"])
 @pytest.mark.parametrize("n", [1, 65_537, 140_000])
 def test_a_shorter_run_is_the_beginning_of_a_longer_one(keys: dict[str, Any], n: int) -> None:
-    """Whatever the process: exactly n requests, in order, and the same bits as the first n of more."""
+    """For any process: exactly n requests, in order, and the same bits as the first n of more."""
     longest = times(keys, num_requests=150_000)
     shorter = times(keys, num_requests=n)
     assert shorter.tobytes() == longest[:n].tobytes()
@@ -334,14 +336,14 @@ ON_OFF = {"process": "on_off", "rate_rps": 1.0, "peak_to_mean": 2.0, "mean_burst
     ],
     ids=str,
 )
-def test_impossible_processes_are_refused(keys: dict[str, Any], said: str) -> None:
-    """Case 49 and its kind: what makes no sense is refused when it is read, with the key or the reason."""
+def test_impossible_processes_are_rejected(keys: dict[str, Any], said: str) -> None:
+    """Case 49 and its kind: impossible keys are an error when they are read, with the key or the reason."""
     with pytest.raises(ValidationError) as caught:
         ADAPTER.validate_python(keys)
     assert said in str(caught.value)
 
 
-def test_unknown_packaged_curves_are_refused() -> None:
+def test_unknown_packaged_curves_are_rejected() -> None:
     """A misspelt category of the packaged curves is an error that gives the nearest one."""
     with pytest.raises(InputError, match=r"did you mean 'language/m-small'\?"):
         process(process="curve", category="language/m-smal")
@@ -362,7 +364,7 @@ def test_unknown_packaged_curves_are_refused() -> None:
         ),
     ],
 )
-def test_ends_that_do_not_fit_are_refused(arrivals: dict[str, Any], limits: dict[str, Any], said: str) -> None:
+def test_ends_that_do_not_fit_are_rejected(arrivals: dict[str, Any], limits: dict[str, Any], said: str) -> None:
     """A ramp needs a number, a normalized process a number and no time."""
     lengths = {"distribution": "constant", "value": 1}
     with pytest.raises(ValidationError, match=said):
@@ -371,8 +373,8 @@ def test_ends_that_do_not_fit_are_refused(arrivals: dict[str, Any], limits: dict
         )
 
 
-def test_too_many_arrivals_are_refused() -> None:
-    """A process without a number is refused if it needs one; a typing error in the rate is an error, not a hang."""
+def test_too_many_arrivals_are_rejected() -> None:
+    """A process that needs a number must have one; a typing error in the rate is an error, not a hang."""
     with pytest.raises(InputError, match="arrivals need an end: num_requests"):
         times({"process": "ramp", "from_rps": 1.0, "to_rps": 2.0}, until_s=5.0)
     with pytest.raises(InputError, match=r"1e\+18 requests"):

@@ -60,7 +60,7 @@ def test_timestamps_come_back_exactly(rows: list[tuple[int, str]]) -> None:
     ],
 )
 def test_what_is_no_timestamp_is_told_by_its_row(text: str) -> None:
-    """A text in another form, or a day or time that does not exist, is refused and its row named."""
+    """A text in another form, or a day or time that does not exist, is an error that names the row."""
     with pytest.raises(BadTimestampError) as caught:
         parse_timestamps(["2024-02-29T23:59:59.9999999Z", text, "2023-11-16 18:15:46"])
     assert caught.value.row == 1

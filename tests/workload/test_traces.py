@@ -1,4 +1,4 @@
-"""Promises of trace reading: what is accepted, what is refused with file and line, and which rows become requests."""
+"""Promises of trace reading: what is accepted, what is an error with file and line, and which rows become requests."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_units_are_the_same_in_every_format(tmp_path: Path) -> None:
 
 
 def test_rows_without_tokens_are_dropped_and_counted(tmp_path: Path) -> None:
-    """Case 27: rows with 0 output or 0 prompt are dropped, counted and noted; ids still point into the file."""
+    """Case 27: rows with 0 output or 0 prompt are dropped, counted and noted; ids are still row numbers."""
     text = azure_rows((1, 10, 0), (2, 10, 5), (3, 0, 5), (4, 10, 5), (5, 10, 0))
     traffic = play(tmp_path, text)
     assert arrivals(traffic) == [0, 2]
@@ -93,14 +93,14 @@ def test_rows_without_tokens_are_dropped_and_counted(tmp_path: Path) -> None:
     )
 
 
-def test_rows_without_tokens_can_be_refused(tmp_path: Path) -> None:
+def test_rows_without_tokens_can_be_rejected(tmp_path: Path) -> None:
     """Case 27, strict: zero_token_rows: fail names file and line."""
     with pytest.raises(InputError, match=r"trace\.csv:3: prompt 0 and output 5 tokens"):
         play(tmp_path, azure_rows((1, 10, 5), (2, 0, 5)), zero_token_rows="fail")
 
 
 def test_rows_behind_the_limit_are_not_counted(tmp_path: Path) -> None:
-    """Empty rows after the last row that is used were not asked for: neither counted nor a failure."""
+    """Empty rows after the last row that is used are neither counted nor an error."""
     text = azure_rows((1, 10, 0), (2, 10, 5), (3, 10, 5), (4, 10, 0))
     assert play(tmp_path, text, limit=1).dropped_rows == 1
     assert play(tmp_path, text, start_s=0.5, limit=1, zero_token_rows="fail").dropped_rows == 0
@@ -108,7 +108,7 @@ def test_rows_behind_the_limit_are_not_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["num_requests", "limit"])
 def test_more_requests_than_rows(tmp_path: Path, key: str) -> None:
-    """Case 34: asking for 100 of 10 rows is an error with both numbers, never 10 in silence."""
+    """Case 34: 100 requests from 10 rows are an error with both numbers."""
     text = azure_rows(*((float(i), 10, 5) for i in range(10)))
     with pytest.raises(InputError, match=rf"{key}: 100 requests are needed, trace\.csv has 10 rows$"):
         play(tmp_path, text, **{key: 100})
@@ -143,7 +143,7 @@ def test_window_is_in_the_time_of_the_file(tmp_path: Path) -> None:
 
 
 def test_windows_that_miss_the_file_are_noted(tmp_path: Path) -> None:
-    """A window with no row, or with an end after the last row, is allowed and said."""
+    """A window with no row, or with an end after the last row, is allowed and noted."""
     text = azure_rows((10, 1, 1), (12, 2, 2))
     empty = play(tmp_path, text, start_s=100)
     assert empty.requests == []
@@ -179,7 +179,7 @@ def test_first_kept_row_is_time_zero(tmp_path: Path) -> None:
 
 
 def test_rows_out_of_order_are_sorted_and_noted(tmp_path: Path) -> None:
-    """Rows that go back in time are put in order, equal times as in the file, and their number is said."""
+    """Rows that go back in time are sorted, equal times keep the order of the file, and their number is noted."""
     traffic = play(tmp_path, azure_rows((5, 1, 1), (3, 2, 2), (5, 3, 3), (4, 4, 4), (9, 5, 5)))
     assert [r.request_id for r in traffic.requests] == ["1", "3", "0", "2", "4"]
     assert arrivals(traffic) == [0, 1, 2, 2, 6]
@@ -233,10 +233,10 @@ BURSTGPT = (
         (plain_rows([0.0, 1.0]), {"format": "csv", "rate_scale": 1e-300}, r"trace\.rate_scale: 1e-300 puts the last"),
     ],
 )
-def test_wrong_files_are_refused_in_one_line(
+def test_wrong_files_are_rejected_in_one_line(
     tmp_path: Path, text: str | bytes, keys: dict[str, Any], said: str
 ) -> None:
-    """Case 35 and its kin: each fault is one line with file, line, value and what is allowed or found."""
+    """Case 35 and its kind: each error is one line with file, line, value and what is allowed or found."""
     with pytest.raises(InputError, match=said) as caught:
         play(tmp_path, text, **keys)
     assert "\n" not in str(caught.value)
@@ -244,7 +244,7 @@ def test_wrong_files_are_refused_in_one_line(
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    """A path that leads nowhere is an error that names it as it was written."""
+    """A missing file is an error with the path as it was written."""
     workload = WorkloadSettings.model_validate({"trace": {"format": "azure", "path": "no/such.csv"}})
     with pytest.raises(InputError, match=r"^trace\.path: \S*such\.csv: no such file"):
         generate(workload, seed=1, base_dir=tmp_path)
@@ -280,7 +280,7 @@ def test_plain_format_refuses_contradictions(tmp_path: Path) -> None:
 
 
 def test_columns_can_be_renamed(tmp_path: Path) -> None:
-    """columns says what the file calls a column; one that is not there is an error."""
+    """columns maps the names of the file; a missing column is an error."""
     text = "t,in,out\n0,5,6\n3,7,8\n"
     names = {"arrival_s": "t", "prompt_tokens": "in", "output_tokens": "out"}
     traffic = play(tmp_path, text, format="csv", columns=names)
@@ -308,8 +308,8 @@ def test_columns_can_be_renamed(tmp_path: Path) -> None:
         ({"name": "azure-2023-code", "ratescale": 2}, "did you mean 'rate_scale'?"),
     ],
 )
-def test_wrong_trace_keys_are_refused(trace: dict[str, Any], said: str) -> None:
-    """Keys of a trace that contradict each other, or are unknown, are refused before any file is opened."""
+def test_wrong_trace_keys_are_rejected(trace: dict[str, Any], said: str) -> None:
+    """Keys of a trace that contradict each other, or are unknown, are errors before any file is opened."""
     with pytest.raises(ValidationError) as caught:
         WorkloadSettings.model_validate({"trace": trace})
     assert said in str(caught.value)
