@@ -43,6 +43,7 @@ def main() -> int:
 
 _OPTIONS = [
     *("-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:terminal"),
+    "--continue-on-collection-errors",
     *("--rootdir", str(ROOT), "--hypothesis-profile", "mutation"),
 ]
 

@@ -37,5 +37,5 @@ ROOMS = {
     "kvcache": Room(("simqueue/kvcache/*.py",), ("kvcache",)),
     "schedulers": Room(("simqueue/schedulers/*.py",), ("schedulers", "simulation")),
     "simulation": Room(("simqueue/simulation/*.py",), ("simulation", "schedulers")),
-    "linear": Room(("simqueue/steptime/linear.py",), ("steptime",)),
+    "linear": Room(("simqueue/steptime/linear.py", "simqueue/steptime/folding.py"), ("steptime",)),
 }

@@ -35,10 +35,14 @@ class Session:
         self._out: TextIO = os.fdopen(os.dup(sys.__stdout__.fileno()), "w", buffering=1)  # pytest captures the other
 
     @pytest.hookimpl
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Say which tests cannot be imported; the others are played."""
+        if report.failed:
+            self._out.write(f"left out, for it cannot be imported: {report.nodeid}\n{report.longreprtext}\n")
+
+    @pytest.hookimpl
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Play all mutants; no test runs in this process."""
-        if session.testsfailed:
-            return True
         self._loaded = Loaded(self.room.source_files())
         freeze()
         self._took_s = self._measure(session.items)

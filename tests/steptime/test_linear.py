@@ -1,6 +1,7 @@
 """The affine model against deterministic cases of queueing theory."""
 
 import pytest
+from pydantic import ValidationError
 
 from simqueue.steptime import Batch, LinearSettings, StepTime
 from simqueue.steptime.build import build
@@ -53,3 +54,31 @@ def test_decode_base_and_context() -> None:
     assert model.seconds(Batch(prefill=((0, 100),))) == pytest.approx(2e-4 + 2e-3, rel=1e-12)
     mixed = Batch(8, 8, 8000, ((0, 100), (50, 20)), 10)
     assert model.seconds(mixed) == pytest.approx(2e-4 + 120 * 2e-5 + 4e-4 + 8 * 3e-5 + 8000 * 1e-7, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("keys", "takes_time"),
+    [
+        ("overhead_s", True),
+        ("per_prefill_token_s decode_base_s", True),
+        ("per_prefill_token_s per_decode_s", True),
+        ("per_prefill_token_s", False),
+        ("per_prefill_token_s per_context_token_s", False),
+        ("decode_base_s per_decode_s per_context_token_s", False),
+        ("", False),
+    ],
+)
+def test_every_step_takes_time(keys: str, takes_time: bool) -> None:
+    """Without an overhead both prompts and decodes must cost something, however little."""
+    given = dict.fromkeys(keys.split(), 1e-6)
+    if takes_time:
+        assert LinearSettings.model_validate(given).model_dump(include=set(given)) == given
+    else:
+        with pytest.raises(ValidationError, match="a step could take no time"):
+            LinearSettings.model_validate(given)
+
+
+def test_single_step_ends_after_its_seconds(model: StepTime) -> None:
+    """A step of prompts, of decodes or of both ends its own duration after its start."""
+    for batch in (Batch(prefill=((0, 300), (0, 200))), decodes(3), Batch(3, 3, 1500, ((0, 300),), 4)):
+        assert model.ends(2.0, batch, 1) == [2.0 + model.seconds(batch)]
