@@ -6,6 +6,7 @@ The builder does the books (seats, blocks, budget, counters). The policy is aske
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simqueue.kvcache.base import NO_HIT
@@ -35,8 +36,6 @@ class Step(Plan):
     now_s : float
     budget : int
         Tokens that are still left of the step's budget.
-    served : list of Job
-        Requests that got prompt tokens in this step by `continue_prefills`; they cannot be preempted in it.
     pieces : list of (past, new)
         Prompt pieces, as in `Batch.prefill`.
     head_hit : Hit
@@ -51,19 +50,18 @@ class Step(Plan):
         "_kv",
         "_policy",
         "_seats",
+        "_served",
         "_tail_context",
         "_tail_decodes",
         "budget",
         "head_hit",
         "now_s",
         "pieces",
-        "served",
     )
 
     def __init__(self, policy: IterationPolicy, now_s: float, budget: int) -> None:  # the sums are set by `close`
         self.now_s = now_s
         self.budget = budget
-        self.served: list[Job] = []
         self.pieces: list[tuple[int, int]] = []
         self.head_hit = NO_HIT
         self.repeat = 1
@@ -77,6 +75,7 @@ class Step(Plan):
         self._kv = kv = policy.kv
         self._decodes_run = False
         self._granted: dict[Job, None] | None = None
+        self._served: list[Job] | None = None
         self._tail_decodes = 0
         """Recomputed contexts of which only the newest token is left to compute. They count as decodes."""
         self._tail_context = 0
@@ -86,6 +85,11 @@ class Step(Plan):
         # Until the decodes take part in this step, what they have made ends with the step before.
         decodes = policy.seats.decodes
         kv.step_number = decodes.steps if decodes.seqs else decodes.steps + 1
+
+    @property
+    def served(self) -> Sequence[Job]:
+        """Requests that got prompt tokens in this step by `continue_prefills`; they cannot be preempted in it."""
+        return self._served or ()
 
     # -- verbs of a policy ---------------------------------------------------------------------------------------
 
@@ -109,6 +113,8 @@ class Step(Plan):
     def continue_prefills(self) -> None:
         """Go on with unfinished prompts, in order of admission; if blocks are short, preempt."""
         prefilling, kv = self._seats.prefilling, self._kv
+        if not prefilling:
+            return
         for job in list(prefilling):
             if job not in prefilling:
                 continue  # preempted for a request before it
@@ -118,7 +124,9 @@ class Step(Plan):
             before = job.computed_tokens
             need = kv.growth(job.request, before, before + new)
             if need <= kv.free or self._make_room(job, need):
-                self.served.append(job)
+                if self._served is None:
+                    self._served = []
+                self._served.append(job)
                 kv.extend(job, need, before + new)
                 self.prefill(job, new)
 
