@@ -45,7 +45,6 @@ class Step(Plan):
     __slots__ = (
         "_decodes_run",
         "_fed",
-        "_granted",
         "_head_may_grow",
         "_kv",
         "_policy",
@@ -53,6 +52,7 @@ class Step(Plan):
         "_served",
         "_tail_context",
         "_tail_decodes",
+        "_walking",
         "budget",
         "head_hit",
         "now_s",
@@ -74,7 +74,7 @@ class Step(Plan):
         self._seats = policy.seats
         self._kv = kv = policy.kv
         self._decodes_run = False
-        self._granted: dict[Job, None] | None = None
+        self._walking = False
         self._served: list[Job] | None = None
         self._tail_decodes = 0
         """Recomputed contexts of which only the newest token is left to compute. They count as decodes."""
@@ -268,24 +268,23 @@ class Step(Plan):
 
     def _walk_decodes(self) -> None:
         """Give decodes their blocks one by one, in order of admission; preempt for the request that lacks one."""
-        granted: dict[Job, None] = {}
-        self._granted = granted
+        self._walking = True
         for job in [job for job in self._seats.running if job.decoding]:
             if not job.decoding:
                 continue  # preempted for a request before it
             need = self._seats.decodes.needs_block(job)
             if need <= self._kv.free or self._make_room(job, need):
                 self._kv.take(need)
-                granted[job] = None
                 self.budget -= 1
-        self._granted = None
+        self._walking = False
 
     def _make_room(self, job: Job, need: int) -> bool:
         """Preempt until `need` blocks are free; return False if `job` itself was preempted."""
         while need > self._kv.free:
             victim = victim_of(self._policy, self)
-            granted = self._decodes_run and victim.decoding and (self._granted is None or victim in self._granted)
-            self.preempt(victim, granted=int(granted))
+            # a walk over the decodes has given tokens to the requests before `job`
+            has_token = self._decodes_run and victim.decoding and (not self._walking or victim.rank < job.rank)
+            self.preempt(victim, granted=int(has_token))
             if victim is job:
                 return False
         return True
