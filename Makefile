@@ -1,8 +1,8 @@
-# `make run` plays an hour of real traffic through three policies; `make test` runs everything that is checked.
+# `make run` simulates an hour of recorded traffic under three policies; `make test` runs all tests and checks.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# tests and runs use the installed package, never the source tree
+# tests and runs use the installed package, not the source tree
 export PYTHONSAFEPATH := 1
 
 .PHONY: run dev test mutation bench fidelity module08 install lint types architecture wheel pytest clean
@@ -29,7 +29,7 @@ $(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
 	touch $@
 
-# the wheel is built and installed, so that what is tested is what users get
+# builds and installs the wheel, so that the tests use what users get
 $(VENV)/.wheel: $(VENV)/.dev pyproject.toml hatch_build.py README.md $(shell find simqueue scenarios -type f -not -name '*.pyc')
 	rm -rf dist
 	$(BIN)/python -m build --wheel --outdir dist . > /dev/null
@@ -44,7 +44,7 @@ SEED ?= 1
 mutation: $(VENV)/.wheel
 	PYTHONSAFEPATH= $(BIN)/python -m tests.mutation --room $(ROOM) --sample $(SAMPLE) --seed $(SEED)
 
-# benchmarks/ and studies/ are not installed: these three run from here, with the installed package
+# benchmarks/ and studies/ are not in the package: they run from this folder, with the installed package
 bench: $(VENV)/.wheel
 	PYTHONSAFEPATH= $(BIN)/python -m benchmarks
 

@@ -1,4 +1,4 @@
-"""The same rate, more or less bursty: gamma gaps of burstiness 1/4, 1 and 4, with the estimate by peakedness."""
+"""TTFT at the same rates with gamma gaps of burstiness 1/4, 1 and 4, simulated and estimated by peakedness."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ for burstiness, color in zip((0.25, 1.0, 4.0), COLORS, strict=False):
         )
         point(ax, share, found, color)
 ax.set(
-    xlabel="load", ylabel="mean TTFT (ms)", yscale="log", title="TTFT and burstiness: lines estimate, points simulated"
+    xlabel="load", ylabel="mean TTFT (ms)", yscale="log", title="TTFT and burstiness: lines estimated, points simulated"
 )
 ax.legend()
 write(made, "burstiness")

@@ -1,4 +1,4 @@
-"""Do intervals over replications hold what they promise? M/M/1 at a load of 0.8, by recursion and simulated."""
+"""Coverage of intervals over replications: M/M/1 at a load of 0.8, by Lindley's recursion and simulated."""
 
 import sys
 
@@ -21,7 +21,7 @@ def lindley(macro, seed=20_240_501):
 
 
 def engine(macro):
-    """The same queue through scheduler and recorder: one slot, one token out, prompts geometric with mean 1,000."""
+    """The same queue simulated: one slot, one output token, geometric prompts with mean 1,000."""
     made = {
         "replications": macro * REPLICATIONS,
         "step_time": linear(1e-9, 0, 1e-3),

@@ -47,7 +47,7 @@ def scenario(rate, prompt, output, requests, policies, step_time, **more):
 
 
 def means(made, column):
-    """Run a scenario and return policy -> Interval of a column of the summary; None where it is undefined."""
+    """Run a scenario; return policy -> Interval of a column of the summary, or None if it is undefined."""
     result = sq.run(made)
     found = {}
     for policy in result.policies:

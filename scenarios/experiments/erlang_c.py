@@ -1,4 +1,4 @@
-"""Where Erlang C misleads: eight slots are not eight servers, for everybody starts at the ends of steps only."""
+"""Erlang C and eight slots: slots are not servers, because requests start only when a step ends."""
 
 import numpy as np
 from drawing import COLORS, constant, figure, geometric, means, point, scenario, whole, write
@@ -41,7 +41,7 @@ ax.set(
     ylabel="mean wait (ms)",
     yscale="log",
     ylim=(1e-2, None),
-    title="Waits of eight slots, steps of 100 ms: points simulated",
+    title="Wait for eight slots, steps of 100 ms: points simulated",
 )
 ax.legend()
 write(made, "erlang_c")

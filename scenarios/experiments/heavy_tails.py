@@ -1,4 +1,4 @@
-"""Heavy-tailed outputs: one at a time the wait's tail is one power heavier, in a continuous batch it is not."""
+"""Heavy-tailed outputs: served one at a time the latency has a tail one power heavier, in a continuous batch not."""
 
 import numpy as np
 from drawing import COLORS, constant, figure, linear, scenario, whole, write
@@ -6,7 +6,7 @@ from drawing import COLORS, constant, figure, linear, scenario, whole, write
 import simqueue as sq
 
 ALPHA = 2.2
-law = {"distribution": "pareto", "alpha": ALPHA, "scale": 20, "max": 1_000_000}
+outputs = {"distribution": "pareto", "alpha": ALPHA, "scale": 20, "max": 1_000_000}
 LOAD = 0.5
 mean = 20 * ALPHA / (ALPHA - 1)
 policies = {
@@ -15,7 +15,7 @@ policies = {
 }
 made, ax = figure()
 for (name, (policy, step, rate)), color in zip(policies.items(), COLORS, strict=False):
-    run = scenario(rate, constant(1), law, 20_000, {"p": policy}, step, replications=5)
+    run = scenario(rate, constant(1), outputs, 20_000, {"p": policy}, step, replications=5)
     result = sq.run(run)
     e2el_s = np.sort(
         np.concatenate([r.recording.requests["finish_s"] - r.recording.requests["arrival_s"] for r in result.runs])

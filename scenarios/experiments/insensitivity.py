@@ -1,4 +1,4 @@
-"""Continuous batching without limits depends on the mean output alone: four laws of mean 200."""
+"""Without limits, latency of continuous batching depends only on the mean output: four distributions of mean 200."""
 
 from drawing import COLORS, constant, figure, geometric, linear, point, scenario, whole, write
 
@@ -6,7 +6,7 @@ import simqueue as sq
 from simqueue.statistics.intervals import mean_interval
 from simqueue.theory.sharing import shared_decoding
 
-LAWS = {
+OUTPUTS = {
     "constant": constant(200),
     "uniform": {"distribution": "uniform", "low": 1, "high": 399},
     "geometric": geometric(200),
@@ -19,20 +19,20 @@ made, axes = figure(panels=2, width=11)
 grid = [0.1 + 0.05 * i for i in range(66)]
 for ax, (metric, name) in zip(axes, METRICS.items(), strict=True):
     line = [1000 * getattr(shared_decoding(rate, 200, 0.02, 0.001), name) for rate in grid]
-    ax.plot(grid, line, color="0.3", label="theory, whatever the law")
+    ax.plot(grid, line, color="0.3", label="theory, any distribution")
     ax.set(
         xlabel="arrival rate (requests/s)", ylabel="ms", title=metric.removeprefix("mean_").removesuffix("_ms").upper()
     )
-for i, (law_name, law) in enumerate(LAWS.items()):
+for i, (name_of_outputs, outputs) in enumerate(OUTPUTS.items()):
     for rate in RATES:
-        result = sq.run(scenario(rate, constant(1), law, 1000, {"p": whole(2000)}, linear(0.02, 0.001)))
+        result = sq.run(scenario(rate, constant(1), outputs, 1000, {"p": whole(2000)}, linear(0.02, 0.001)))
         for ax, (metric, name) in zip(axes, METRICS.items(), strict=True):
             found = mean_interval([row[metric] for row in result.replication_rows])
             expected = 1000 * getattr(shared_decoding(rate, 200, 0.02, 0.001), name)
             print(
-                f"{law_name:16s} rate {rate} {metric}: theory {expected:.2f}, "
+                f"{name_of_outputs:16s} rate {rate} {metric}: theory {expected:.2f}, "
                 f"simulated {found.mean:.2f} ±{found.half_width:.2f}"
             )
-            point(ax, rate + 0.04 * (i - 1.5), found, COLORS[i], law_name if rate == RATES[0] else None)
+            point(ax, rate + 0.04 * (i - 1.5), found, COLORS[i], name_of_outputs if rate == RATES[0] else None)
 axes[0].legend()
 write(made, "insensitivity")

@@ -1,4 +1,4 @@
-"""Capacity over the size of the KV pool: paged blocks against reservations, until slots limit instead."""
+"""Capacity over the size of the KV pool, with paged blocks and with reservations, up to the limit of the slots."""
 
 from drawing import COLORS, constant, figure, geometric, linear, point, write
 
@@ -45,7 +45,7 @@ ax.set(
     xlabel="KV pool (tokens)",
     ylabel="capacity (requests/s)",
     ylim=(0, None),
-    title="Capacity over the KV pool: lines law, points simulated",
+    title="Capacity over the KV pool: lines capacity law, points simulated",
 )
 ax.legend()
 write(made, "kv_bound")

@@ -1,4 +1,4 @@
-"""Prefill in steps of its own costs capacity: where mixed batching is still stable, prefill-first no longer is."""
+"""Prefill in separate steps costs capacity: at some rates mixed batching is stable and prefill-first is not."""
 
 from drawing import POOL, constant, geometric, linear, whole, write
 

@@ -1,4 +1,4 @@
-"""What static batching loses: a wave lasts for its longest output, a slot of a continuous batch for its own."""
+"""Throughput of continuous over static batching: a wave runs until its longest output, a slot until its own."""
 
 from drawing import COLORS, POOL, constant, figure, geometric, linear, point, whole, write
 
