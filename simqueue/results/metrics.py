@@ -32,6 +32,11 @@ class Latencies:
 
     A latency starts when the client wanted the request: at its arrival, or earlier if the request waited at its client
     or is a retry. Each array is computed on access, because those of a long run take much memory.
+
+    Parameters
+    ----------
+    requests : mapping of str to array
+        The `requests` columns of a recording.
     """
 
     def __init__(self, requests: Mapping[str, NDArray[Any]]) -> None:
@@ -73,11 +78,6 @@ class Latencies:
 
     def _wanted_s(self) -> Floats:
         return np.asarray(self._requests["wanted_s" if "wanted_s" in self._requests else "arrival_s"])
-
-
-def latencies(requests: Mapping[str, NDArray[Any]]) -> Latencies:
-    """Return the latencies for the `requests` columns of a recording."""
-    return Latencies(requests)
 
 
 def client_wait_s(requests: Mapping[str, NDArray[Any]]) -> Floats:

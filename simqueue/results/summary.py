@@ -125,7 +125,7 @@ def summarize(
     requests = recording.requests
     all_requests = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
     run = _span(recording, all_requests)
-    found = metrics.latencies(requests)
+    found = Latencies(requests)
     measured = requests["arrival_s"] >= warmup_s
     members = [(ALL_CLASSES, all_requests), *_classes(requests["request_class"])]
     good = _good(requests["request_class"], found, slo, class_slo)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from simqueue.results.metrics import client_wait_s, latencies
+from simqueue.results.metrics import Latencies, client_wait_s
 from simqueue.results.summary import SUMMARY_TYPES
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def requests_table(recording: Recording, policy: str, replication: int) -> pd.Da
     Missing values are NaN in float columns and ``pd.NA`` elsewhere. docs/reference/metrics.md defines every column.
     """
     columns: dict[str, Any] = dict(recording.requests)
-    found = latencies(recording.requests)
+    found = Latencies(recording.requests)
     for name in ("queue", "ttft", "tpot", "e2el", "max_itl"):
         columns[f"{name}_ms"] = 1000 * getattr(found, f"{name}_s")
     columns["status"] = [str(status) for status in columns["status"]]

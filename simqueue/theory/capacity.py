@@ -29,7 +29,7 @@ import scipy
 from simqueue.errors import InputError
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.theory.affine import Affine, Composition, fit, step_seconds
-from simqueue.theory.mixture import Sizes, average_seconds
+from simqueue.theory.mixture import StepSizes, average_seconds
 
 Resource = Literal["slots", "tokens", "kv", "compute"]
 COMPUTE_BOUND = 1.05
@@ -279,7 +279,7 @@ def _binomial_step(step: StepTime, lengths: Lengths, server: Server, g: float) -
     whole = max(1, math.floor(slots))
     m = np.arange(whole + 1) * slots / whole
     weights = np.asarray(scipy.stats.binom.pmf(np.arange(whole + 1), whole, k * at.prompts / slots))
-    sizes = Sizes(at.context_tokens / at.decodes, lengths.prompt / k, at.past_tokens, server.max_num_batched_tokens)
+    sizes = StepSizes(at.context_tokens / at.decodes, lengths.prompt / k, at.past_tokens, server.max_num_batched_tokens)
     return average_seconds(step, sizes, slots - m, m, weights)
 
 

@@ -65,14 +65,14 @@ def priority_waits(
 
 def sjf_mean_sojourn(arrival_rate: float, service: ServiceDistribution) -> float:
     """Return the mean sojourn time in seconds of non-preemptive shortest job first (Phipps)."""
-    sizes = _sizes(arrival_rate, service)
+    sizes = _job_sizes(arrival_rate, service)
     residual_s = arrival_rate * sizes.integral(sizes.x * sizes.tail)
     return sizes.integral(sizes.density * residual_s / (1 - sizes.load_below) ** 2) + service.mean()
 
 
 def srpt_mean_sojourn(arrival_rate: float, service: ServiceDistribution) -> float:
     """Return the mean sojourn time in seconds of shortest remaining processing time (Schrage and Miller)."""
-    sizes = _sizes(arrival_rate, service)
+    sizes = _job_sizes(arrival_rate, service)
     waiting_s = arrival_rate * sizes.cut_second_moment / (2 * (1 - sizes.load_below) ** 2)
     residence_s = sizes.integral(sizes.tail / (1 - sizes.load_below))
     return sizes.integral(sizes.density * waiting_s) + residence_s
@@ -83,7 +83,7 @@ def fb_mean_sojourn(arrival_rate: float, service: ServiceDistribution) -> float:
 
     Multi-level feedback queues approximate it.
     """
-    sizes = _sizes(arrival_rate, service)
+    sizes = _job_sizes(arrival_rate, service)
     load = arrival_rate * sizes.running(sizes.tail)
     delay_s = arrival_rate * sizes.cut_second_moment / (2 * (1 - load) ** 2)
     return sizes.integral(sizes.density * (sizes.x / (1 - load) + delay_s))
@@ -111,7 +111,7 @@ _PANELS = np.concatenate([np.linspace(1, 0.5, 33)[:-1], np.geomspace(0.5, 1e-18,
 
 
 @dataclass(frozen=True)
-class _Sizes:
+class _JobSizes:
     """Job sizes at the Gauss-Legendre nodes of panels over the whole distribution; arrays of shape (panels, nodes).
 
     Attributes
@@ -158,11 +158,11 @@ def _rule() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     return nodes, weights, integrated @ to_coefficients
 
 
-def _sizes(arrival_rate: float, service: ServiceDistribution) -> _Sizes:
+def _job_sizes(arrival_rate: float, service: ServiceDistribution) -> _JobSizes:
     positive("arrival_rate", arrival_rate)
     stable(arrival_rate * service.mean())
     edges = np.asarray(service.isf(_PANELS), dtype=np.float64)
     edges = np.concatenate([[0.0], edges[edges > 0]])
     half_widths = np.diff(edges) / 2
     x = edges[:-1, None] + half_widths[:, None] * (1 + _rule()[0])
-    return _Sizes(half_widths, x, np.asarray(service.pdf(x)), np.asarray(service.sf(x)), arrival_rate)
+    return _JobSizes(half_widths, x, np.asarray(service.pdf(x)), np.asarray(service.sf(x)), arrival_rate)

@@ -20,7 +20,7 @@ _NEGLIGIBLE = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class StepSizes:
     """The mean sizes, in tokens, of what a step is made of.
 
     Attributes
@@ -42,14 +42,14 @@ class Sizes:
 
 
 def average_seconds(
-    step: StepTime, sizes: Sizes, decodes: NDArray[Any], prompts: NDArray[Any], weights: NDArray[Any]
+    step: StepTime, sizes: StepSizes, decodes: NDArray[Any], prompts: NDArray[Any], weights: NDArray[Any]
 ) -> float:
     """Return the mean duration of a step, in seconds, over a distribution of its composition.
 
     Parameters
     ----------
     step : StepTime
-    sizes : Sizes
+    sizes : StepSizes
     decodes, prompts, weights : arrays of shape (n,)
         Decodes and prompts of each kind of step, and its probability; the weights add up to 1.
     """
@@ -64,13 +64,15 @@ def average_seconds(
     )
 
 
-def poisson_seconds(step: StepTime, sizes: Sizes, decodes: float, prompts: float, *, more_tokens: float = 0.0) -> float:
+def poisson_seconds(
+    step: StepTime, sizes: StepSizes, decodes: float, prompts: float, *, more_tokens: float = 0.0
+) -> float:
     """Return the mean duration, in seconds, of a step with a fixed number of decodes and a Poisson number of prompts.
 
     Parameters
     ----------
     step : StepTime
-    sizes : Sizes
+    sizes : StepSizes
     decodes : float
     prompts : float
         Mean of the Poisson distribution.

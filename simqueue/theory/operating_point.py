@@ -22,7 +22,7 @@ from simqueue.errors import InputError
 from simqueue.steptime.base import StepTime
 from simqueue.theory.capacity import Capacity, Lengths, Server, capacity, composition
 from simqueue.theory.domain import at_least, positive
-from simqueue.theory.mixture import Sizes, poisson_seconds
+from simqueue.theory.mixture import StepSizes, poisson_seconds
 
 _PRECISION = 1e-6
 _GRID = 12
@@ -112,7 +112,7 @@ class _AverageSteps:
 
     def __init__(self, step: StepTime, lengths: Lengths, server: Server, rate_rps: float) -> None:
         self.step, self.lengths, self.rate_rps = step, lengths, rate_rps
-        self.sizes = Sizes(
+        self.sizes = StepSizes(
             context_per_decode=lengths.context / max(1.0, lengths.output - 1),
             tokens_per_prompt=lengths.prompt,
             past_tokens=composition(lengths, 1.0, server).past_tokens,

@@ -10,8 +10,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import simqueue as sq
+from simqueue import figures
 from simqueue.errors import InputError
-from simqueue.figures import canvas
+from simqueue.figures import canvas, cdf
 from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
 from simqueue.figures.regions import BandPanel, VerdictMap, band_figure, verdict_maps
 from simqueue.figures.roofline import roofline_figure
@@ -195,6 +196,13 @@ def test_an_interval_below_the_axis_is_an_arrow() -> None:
     low, high = ax.get_ylim()
     assert low < 1.5
     assert high > 12
+
+
+def test_the_room_offers_its_functions_by_name() -> None:
+    """The functions that are loaded at first use are those of their modules; other names are errors."""
+    assert figures.cdf_axes is cdf.cdf_axes
+    with pytest.raises(AttributeError, match="has no attribute 'cdf_axis'"):
+        _ = figures.cdf_axis
 
 
 def test_lines_skip_what_is_undefined() -> None:

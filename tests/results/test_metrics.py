@@ -105,14 +105,14 @@ def test_mean_batch_is_area_over_time(record: Any) -> None:
 def test_latencies_follow_their_formulas(record: Any) -> None:
     """Each latency is the difference of its two instants, TPOT spread over the tokens after the first."""
     row = {"arrival_s": 1.0, "first_scheduled_s": 1.5, "first_token_s": 2.0, "finish_s": 4.0, "output_tokens": 5}
-    found = metrics.latencies(record([row]).requests)
+    found = metrics.Latencies(record([row]).requests)
     assert (found.queue_s[0], found.ttft_s[0], found.e2el_s[0], found.tpot_s[0]) == (0.5, 1.0, 3.0, 0.5)
 
 
 def test_a_one_token_output_has_no_tpot(record: Any) -> None:
     """With one output token there is no gap between tokens: TPOT is undefined, the other latencies are not."""
     row = {"first_token_s": 0.01, "finish_s": 0.01, "output_tokens": 1}
-    found = metrics.latencies(record([row]).requests)
+    found = metrics.Latencies(record([row]).requests)
     assert np.isnan(found.tpot_s[0])
     assert (found.ttft_s[0], found.e2el_s[0]) == (0.01, 0.01)
 
@@ -121,7 +121,7 @@ def test_a_one_token_output_has_no_tpot(record: Any) -> None:
 def test_a_request_that_did_not_finish_has_no_latency_of_its_end(record: Any, status: str) -> None:
     """E2EL and TPOT are of finished requests alone; a first token that was seen still counts as one."""
     row = {"status": status, "first_token_s": 0.01, "finish_s": 0.5, "output_tokens": 10}
-    found = metrics.latencies(record([row]).requests)
+    found = metrics.Latencies(record([row]).requests)
     assert np.isnan(found.e2el_s[0])
     assert np.isnan(found.tpot_s[0])
     assert found.ttft_s[0] == 0.01
@@ -143,7 +143,7 @@ def test_good_requests_meet_every_given_slo(record: Any, slo: dict[str, float], 
         {"first_token_s": 0.5, "finish_s": 0.5, "output_tokens": 1},
         {"first_token_s": 0.1, "status": "unfinished"},
     ]
-    found = metrics.latencies(record(rows).requests)
+    found = metrics.Latencies(record(rows).requests)
     assert metrics.meets_slo(found, slo).tolist() == met
 
 
