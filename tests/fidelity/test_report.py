@@ -76,4 +76,5 @@ def test_missing_measurements_are_one_line(tmp_path: Path, capsys: pytest.Captur
         f"error: {tmp_path / 'none'} does not exist: run this from the repository's folder, or give --data\n"
     )
     assert main(["--data", str(tmp_path), "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == "error: step_times.csv: no such file\n"
+    missing = tmp_path / "step_times.csv"
+    assert capsys.readouterr().err == f"error: step_times.csv: no such file (looked for {missing})\n"

@@ -21,7 +21,7 @@ class Loaded:
         names = {str(file) for file in files}
         self._functions: defaultdict[Place, list[FunctionType]] = defaultdict(list)
         for one in gc.get_objects():
-            if isinstance(one, FunctionType) and one.__code__.co_filename in names:
+            if type(one) is FunctionType and one.__code__.co_filename in names:
                 self._functions[_place(one.__code__)].append(one)
 
     def put(self, mutant: Mutant) -> None:
