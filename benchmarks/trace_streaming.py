@@ -23,7 +23,7 @@ from simqueue.schedulers import Chunked
 from simqueue.schedulers.keys import ChunkedSettings
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import RunOptions, Simulation
-from simqueue.steptime.constant import ConstantStepTime
+from simqueue.steptime.linear import ConstantStepTime
 from simqueue.workload import WorkloadSettings
 from simqueue.workload.generate import generate
 

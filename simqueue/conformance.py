@@ -9,7 +9,6 @@ finishes to the microsecond. For each file one line is printed: ``ok``, or the f
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from simqueue.datafiles.text import read_json
 from simqueue.errors import InputError, SimqueueError, exit_code
 from simqueue.experiment.build import build
 from simqueue.scenario import from_mapping
@@ -222,15 +222,12 @@ def _request_differences(recorded: Mapping[str, Any], recording: Recording) -> I
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        recorded = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as a recorded schedule: {error}") from error
+    recorded = read_json(path)
     needed = ("engine", "version", "case", "config", "step_cost", "requests", "steps", "finished")
-    missing = [key for key in needed if not isinstance(recorded, dict) or key not in recorded]
+    missing = [key for key in needed if key not in recorded]
     if missing:
         raise InputError(f"{path}: not a recorded schedule: missing {', '.join(missing)}")
-    return dict(recorded)
+    return recorded
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

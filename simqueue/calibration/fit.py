@@ -111,16 +111,7 @@ def fit(
     InputError
         If there are fewer cases than coefficients to fit, or a coefficient is unknown.
     """
-    for name in free:
-        if name not in BOUNDS:
-            raise InputError(f"calibrate: {unknown('coefficient', name, BOUNDS)}")
-    if len(cases) < len(free):
-        raise InputError(
-            f"calibrate: {len(cases)} rows cannot determine {len(free)} values ({', '.join(free)}); "
-            f"fit at most {len(cases)} with --free and take the others from a preset with --base"
-            if cases
-            else "calibrate: there are no rows to fit to"
-        )
+    _check_determined(cases, free)
     measured = np.array([case.measured_s for case in cases])
     low, high = (np.array([BOUNDS[name][end] for name in free]) for end in (0, 1))
     scale = np.array([{**START, **(start or {})}[name] for name in free])
@@ -140,6 +131,20 @@ def fit(
     spread = np.where(seen, np.sqrt(np.diag(covariance)) * found.x, np.inf)
     loose = dict(_not_identified(free, found.x, covariance, seen))
     return Fit(final, tuple(free), dict(zip(free, map(float, spread), strict=True)), loose, predict(cases, final))
+
+
+def _check_determined(cases: Sequence[Case], free: Sequence[str]) -> None:
+    """Check that all values to fit exist and that there are enough rows for them."""
+    for name in free:
+        if name not in BOUNDS:
+            raise InputError(f"calibrate: {unknown('coefficient', name, BOUNDS)}")
+    if not cases:
+        raise InputError("calibrate: there are no rows to fit to")
+    if len(cases) < len(free):
+        raise InputError(
+            f"calibrate: {len(cases)} rows cannot determine {len(free)} values ({', '.join(free)}); "
+            f"fit at most {len(cases)} with --free and take the others from a preset with --base"
+        )
 
 
 def coefficients(fixed: Mapping[str, float | None], free: Sequence[str], values: Vector) -> Coefficients:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
 from simqueue.steptime import StepTime
 from simqueue.steptime.base import Batch
-from simqueue.steptime.constant import ConstantStepTime
-from simqueue.steptime.linear import LinearStepTime
+from simqueue.steptime.linear import ConstantStepTime, LinearStepTime
 from simqueue.theory.bulk import slotted_continuous, timed_batching
 from simqueue.theory.capacity import wave_seconds
 from simqueue.theory.disciplines import priority_waits

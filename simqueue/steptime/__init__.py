@@ -15,7 +15,7 @@ from simqueue.steptime.settings import (
     TableSettings,
     with_paths_from,
 )
-from simqueue.steptime.terms import Term
+from simqueue.steptime.work import Term
 
 __all__ = [
     "Batch",

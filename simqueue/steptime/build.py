@@ -8,8 +8,7 @@ from simqueue.errors import InputError
 from simqueue.hardware import Gpu, Model
 from simqueue.steptime.base import StepTime
 from simqueue.steptime.calibrated import CalibratedStepTime
-from simqueue.steptime.constant import ConstantStepTime
-from simqueue.steptime.linear import LinearStepTime
+from simqueue.steptime.linear import ConstantStepTime, LinearStepTime
 from simqueue.steptime.preset import load_preset
 from simqueue.steptime.roofline import RooflineStepTime
 from simqueue.steptime.settings import (

@@ -11,9 +11,8 @@ from simqueue.steptime.base import Batch, StepTime
 from simqueue.steptime.coefficients import Coefficients
 from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
 from simqueue.steptime.preset import Preset
-from simqueue.steptime.terms import Term
 from simqueue.steptime.validity import hardware_notes, step_notes
-from simqueue.steptime.work import Work
+from simqueue.steptime.work import Term, Work
 
 if TYPE_CHECKING:
     from simqueue.steptime.validity import Columns

@@ -1,4 +1,4 @@
-"""Linear step times: a fixed part, plus parts proportional to the sums of the batch."""
+"""Constant and linear step times: a fixed part, plus parts proportional to the sums of the batch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,21 @@ from dataclasses import dataclass
 
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantStepTime(StepTime):
+    """Every step takes `step_s` seconds, for small exact scenarios and for queueing theory."""
+
+    step_s: float
+
+    def seconds(self, batch: Batch) -> float:
+        """Return the constant."""
+        return self.step_s
+
+    def durations(self, batch: Batch, n: int) -> list[float]:
+        """Return the constant `n` times."""
+        return [self.step_s] * n
 
 
 @dataclass(frozen=True, slots=True)

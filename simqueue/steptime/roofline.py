@@ -8,8 +8,7 @@ from typing import Literal
 from simqueue.hardware import Gpu, Model
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
-from simqueue.steptime.terms import Term
-from simqueue.steptime.work import Work
+from simqueue.steptime.work import Term, Work
 
 Bound = Literal["memory", "compute"]
 

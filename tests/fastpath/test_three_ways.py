@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from simqueue.request import Request
 from simqueue.steptime import StepTime
-from simqueue.steptime.constant import ConstantStepTime
-from simqueue.steptime.linear import LinearStepTime
+from simqueue.steptime.linear import ConstantStepTime, LinearStepTime
 
 from ..helpers.profiles import examples
 from .three_ways import Case, Pool, assert_three_ways_agree

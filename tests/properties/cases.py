@@ -13,8 +13,7 @@ from simqueue.schedulers import SCHEDULERS
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime import StepTime
-from simqueue.steptime.constant import ConstantStepTime
-from simqueue.steptime.linear import LinearStepTime
+from simqueue.steptime.linear import ConstantStepTime, LinearStepTime
 
 TICK_S = 2**-7
 """Grid of arrivals and of constant steps: sums on it are exact, so ties are real ties."""

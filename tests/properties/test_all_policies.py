@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.steptime import Batch, StepTime
-from simqueue.steptime.constant import ConstantStepTime
+from simqueue.steptime.linear import ConstantStepTime
 
 from ..helpers.profiles import examples
 from ..helpers.recordings import differences

@@ -16,8 +16,7 @@ from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.options import Observer
 from simqueue.steptime import StepTime
-from simqueue.steptime.constant import ConstantStepTime
-from simqueue.steptime.linear import LinearStepTime
+from simqueue.steptime.linear import ConstantStepTime, LinearStepTime
 
 UNIT_S = 2**-16
 """Unit of exact times."""

@@ -13,7 +13,7 @@ from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime import StepTime
-from simqueue.steptime.constant import ConstantStepTime
+from simqueue.steptime.linear import ConstantStepTime
 
 NAMES = "abcdefgh"
 ONE_SECOND = ConstantStepTime(1.0)

@@ -13,7 +13,7 @@ from simqueue.schedulers import Chunked
 from simqueue.schedulers.base import Plan
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime import Batch, StepTime
-from simqueue.steptime.constant import ConstantStepTime
+from simqueue.steptime.linear import ConstantStepTime
 
 from ..schedulers.playing import ONE_SECOND, make_policy, play, requests_of, rows, seen, simulate
 

@@ -10,8 +10,7 @@ from simqueue.errors import InputError
 from simqueue.hardware import load_gpu, load_model
 from simqueue.steptime import Batch, RooflineSettings, StepTimeSettings, preset_names, preset_rows
 from simqueue.steptime.build import build
-from simqueue.steptime.constant import ConstantStepTime
-from simqueue.steptime.linear import LinearStepTime
+from simqueue.steptime.linear import ConstantStepTime, LinearStepTime
 from simqueue.steptime.roofline import RooflineStepTime
 
 H100 = load_gpu("h100-sxm", Path())
