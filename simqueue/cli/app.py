@@ -54,15 +54,12 @@ def application(first: str | None) -> typer.Typer:
     """
     app = typer.Typer(help=(simqueue.__doc__ or "").partition("\n")[0], pretty_exceptions_enable=False, **_PLAIN)
     app.callback(epilog="Start with: simqueue init first.yaml && simqueue run first.yaml")(_top)
-    groups = {name: typer.Typer(help=text, **_PLAIN) for name, text in GROUPS.items()}
-    names = {command.group or command.name for command in COMMANDS}
-    for command in COMMANDS:
-        if first not in names or first == (command.group or command.name):
-            parent = groups[command.group] if command.group else app
-            parent.command(command.name)(_run_when_called(command))
+    chosen = [command for command in COMMANDS if command.first_word == first] or COMMANDS
+    groups = {command.group: typer.Typer(help=GROUPS[command.group], **_PLAIN) for command in chosen if command.group}
+    for command in chosen:
+        groups.get(command.group, app).command(command.name)(_run_when_called(command))
     for name, group in groups.items():
-        if group.registered_commands:
-            app.add_typer(group, name=name)
+        app.add_typer(group, name=name)
     return app
 
 

@@ -34,21 +34,33 @@ def listed(rows: Sequence[Row], width: int | None, essential: Sequence[str] = ()
     essential : sequence of str
         Keys to keep if not all columns fit, the most important first.
     """
-    first, *others = list(rows[0])
-    texts = [key for key in others if any(len(cell(row[key])) >= _TEXT_FROM for row in rows)]
-    short = [first, *(key for key in others if key not in texts)]
+    short, texts = _columns(rows)
     if width is None:
         return _aligned(rows, [*short, *texts])
-    if _wide(rows, short) > width and essential:
-        short = [first, *(key for key in essential if key in short)]
-    while len(short) > 1 and _wide(rows, short) > width:
-        short.pop()
-    head, *lines = _aligned(rows, short)
+    head, *lines = _aligned(rows, _fitting(rows, short, essential, width))
     shown = [head]
     for row, line in zip(rows, lines, strict=True):
         below = (f"{_titled(key, texts)}{cell(row[key])}" for key in texts if row[key])
         shown += [line, *(part for text in below for part in _folded(text, width))]
     return shown
+
+
+def _columns(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Return the keys of short columns, the name first, and the keys of texts."""
+    first, *others = list(rows[0])
+    texts = [key for key in others if any(len(cell(row[key])) >= _TEXT_FROM for row in rows)]
+    return [first, *(key for key in others if key not in texts)], texts
+
+
+def _fitting(rows: Sequence[Row], keys: Sequence[str], essential: Sequence[str], width: int) -> list[str]:
+    """Return the keys of the columns that fit: all of them, or the name and the first essential ones."""
+    first, *others = keys
+    kept = [first, *others]
+    if essential and _wide(rows, kept) > width:
+        kept = [first, *(key for key in essential if key in others)]
+    while len(kept) > 1 and _wide(rows, kept) > width:
+        kept.pop()
+    return kept
 
 
 def cell(value: Any) -> str:

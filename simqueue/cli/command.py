@@ -27,6 +27,11 @@ class Command:
     declared: Callable[..., None]
     action: str
 
+    @property
+    def first_word(self) -> str:
+        """The first argument of a command line that runs this command."""
+        return self.group or self.name
+
 
 COMMANDS: list[Command] = []
 """All commands, in the order in which help lists them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from simqueue.errors import InputError
 from simqueue.experiment.offered_load import PolicyLoad, policy_loads
 from simqueue.experiment.rates import SHARES, curves, simulated
 from simqueue.scenario import ResolvedScenario
+from simqueue.theory.capacity import Capacity
+from simqueue.theory.operating_point import OperatingPoint
 
 _ROWS = (
     ("capacity (req/s)", "capacity_rps"),
@@ -30,6 +32,22 @@ _ROWS = (
     ("running, estimate", "estimated_running"),
 )
 """Label and key of each row of the table."""
+
+_OF_CAPACITY: Mapping[str, Callable[[Capacity], Any]] = {
+    "capacity_rps": lambda limit: limit.max_rate_rps,
+    "binding": lambda limit: limit.binding,
+    "limits_rps": lambda limit: {name: _finite(rate) for name, rate in limit.limits_rps.items()},
+    "steps_per_request": lambda limit: limit.steps_per_request,
+    "saturated_step_ms": lambda limit: 1000 * limit.step_s,
+    "saturated_running": lambda limit: limit.running,
+}
+_OF_ESTIMATE: Mapping[str, Callable[[OperatingPoint], float]] = {
+    "estimated_tpot_ms": lambda point: 1000 * point.tpot_s,
+    "estimated_ttft_ms": lambda point: 1000 * point.ttft_s,
+    "estimated_e2el_ms": lambda point: 1000 * point.e2el_s,
+    "estimated_running": lambda point: point.running,
+}
+"""Key and value of each JSON value about the capacity and about the estimates."""
 
 
 def capacity(
@@ -65,17 +83,9 @@ def _plain(found: PolicyLoad) -> dict[str, Any]:
     """Return what is known about a policy as JSON values: None if undefined or without a limit."""
     limit, point = found.capacity, found.estimate
     return {
-        "capacity_rps": limit.max_rate_rps if limit else None,
-        "binding": limit.binding if limit else None,
-        "limits_rps": {name: _finite(rate) for name, rate in limit.limits_rps.items()} if limit else None,
-        "steps_per_request": limit.steps_per_request if limit else None,
-        "saturated_step_ms": 1000 * limit.step_s if limit else None,
-        "saturated_running": limit.running if limit else None,
+        **{key: None if limit is None else value(limit) for key, value in _OF_CAPACITY.items()},
         "load": found.load,
-        "estimated_tpot_ms": 1000 * point.tpot_s if point else None,
-        "estimated_ttft_ms": 1000 * point.ttft_s if point else None,
-        "estimated_e2el_ms": 1000 * point.e2el_s if point else None,
-        "estimated_running": point.running if point else None,
+        **{key: None if point is None else value(point) for key, value in _OF_ESTIMATE.items()},
         "note": found.why_not or found.caution or None,
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -62,14 +63,20 @@ def _policies_table(values: dict[str, Any], width: int | None) -> list[str]:
     keys = list(dict.fromkeys(key for policy in flat.values() for key in policy))
     cells = {name: {key: _cell(values, name, key, policy) for key in keys} for name, policy in flat.items()}
     lines: list[str] = []
-    names = list(flat)
+    for block in _blocks(keys, cells, width):
+        lines += ["", *listed([{"key": key} | {name: cells[name][key] for name in block} for key in keys], None)]
+    return lines
+
+
+def _blocks(keys: list[str], cells: dict[str, dict[str, str]], width: int | None) -> Iterator[list[str]]:
+    """Yield the names of policies that are side by side: all of them, or as many as fit."""
+    names = list(cells)
     while names:
         count = len(names)
         while count > 1 and width is not None and _wide(keys, names[:count], cells) > width:
             count -= 1
-        block, names = names[:count], names[count:]
-        lines += ["", *listed([{"key": key} | {name: cells[name][key] for name in block} for key in keys], None)]
-    return lines
+        yield names[:count]
+        names = names[count:]
 
 
 def _wide(keys: list[str], names: list[str], cells: dict[str, dict[str, str]]) -> int:
