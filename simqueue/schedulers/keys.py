@@ -89,9 +89,9 @@ class StaticSettings(Settings):
     @model_validator(mode="after")
     def _combinations(self) -> StaticSettings:
         if self.emit == "wave_end" and self.release == "own_end":
-            raise invalid("goes with release: wave_end only", "emit", value=self.emit)
+            raise invalid("needs release: wave_end", "emit", value=self.emit)
         if self.wave_timeout_s is not None and self.batch == "dynamic":
-            raise invalid("goes with batch: fixed only", "wave_timeout_s", value=self.wave_timeout_s)
+            raise invalid("needs batch: fixed", "wave_timeout_s", value=self.wave_timeout_s)
         return self
 
 

@@ -120,9 +120,9 @@ def test_those_who_end_together_leave_in_order_of_admission() -> None:
 
 def test_keys_that_contradict_each_other_are_refused() -> None:
     """Tokens held back to the wave's end go with answers released there; a timeout with waves that wait."""
-    with pytest.raises(ValidationError, match=r"emit\s+goes with release: wave_end only"):
+    with pytest.raises(ValidationError, match=r"emit\s+needs release: wave_end"):
         StaticSettings(emit="wave_end", release="own_end")
-    with pytest.raises(ValidationError, match=r"wave_timeout_s\s+goes with batch: fixed only"):
+    with pytest.raises(ValidationError, match=r"wave_timeout_s\s+needs batch: fixed"):
         StaticSettings(wave_timeout_s=1.0)
 
 
