@@ -2,6 +2,8 @@
 
 They read the repository's measurements (`data/`) and write its reports (`reports/`), so they are not part of the
 installed package. They use the installed package if there is one, and otherwise the sources beside this folder.
+
+The scripts in ``studies/experiments`` are run one by one, as in ``python studies/experiments/erlang_c.py``.
 """
 
 import sys
