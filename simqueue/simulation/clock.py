@@ -36,6 +36,11 @@ class Order(IntEnum):
     PLAN = 5
 
 
+def now(env: simpy.Environment) -> float:
+    """Return the time, as ``env.now`` does, in half the time."""
+    return float(env._now)
+
+
 def next_s(env: simpy.Environment) -> float:
     """Return the time of the next event that has callbacks; infinity if there is none.
 

@@ -44,9 +44,9 @@ class InFlight:
         when it is planned, the others when their number is known.
     event : Event or None
         When the step after the last one is planned; None if that is now.
-    waiting : list of (step, requests)
-        From which step on the queue has which length.
-    rows : list of RowPart
+    waiting : list of (step, requests) or None
+        From which step on the queue has which length; None: it did not change.
+    rows : sequence of RowPart
         Filled in if the queue changed on the way; else all steps are alike.
     """
 
@@ -64,8 +64,8 @@ class InFlight:
         self.more = more
         self.taken = False
         self.event: Event | None = None
-        self.waiting: list[tuple[int, int]] = []
-        self.rows: list[RowPart] = []
+        self.waiting: list[tuple[int, int]] | None = None
+        self.rows: Sequence[RowPart] = ()
 
     @property
     def end_s(self) -> float:
@@ -89,3 +89,9 @@ class InFlight:
         if self.depth > 1 and now_s <= self.start_s:
             return 1
         return bisect_left(self.ends_s, now_s, 0, self.n) + self.depth
+
+    def note_waiting(self, requests: int, now_s: float) -> None:
+        """Note that the queue has this many requests from `now_s` on."""
+        if self.waiting is None:
+            self.waiting = []
+        self.waiting.append((self.first_to_see(now_s), requests))

@@ -113,7 +113,7 @@ class Replica:
             self._take_repeats(self._in_flight)
         self._cancelled[job] = None
         leaving = self.policy.cancel(job, self._uncommitted())
-        served = self._leave(leaving, self.env.now)
+        served = self._leave(leaving, clock.now(self.env))
         self._changed(invalidates=True)
         return served
 
@@ -133,7 +133,7 @@ class Replica:
         """React to a change of the queue; `invalidates`: whether a repeated plan may no longer hold."""
         self._states.clear()
         if self._state == IDLE:
-            self._wake_at(self.env.now)
+            self._wake_at(clock.now(self.env))
         elif self._next is not None:
             # not started yet: its repeats are planned when it starts, or later
             if invalidates:
@@ -143,8 +143,7 @@ class Replica:
             if invalidates:
                 self._shorten(self._in_flight)
             else:
-                step = self._in_flight.first_to_see(self.env.now)
-                self._in_flight.waiting.append((step, self.policy.waiting_count))
+                self._in_flight.note_waiting(self.policy.waiting_count, clock.now(self.env))
 
     # -- the scheduler process -----------------------------------------------------------------------------------
 
@@ -160,7 +159,7 @@ class Replica:
         """Run steps until nothing can run; return when to ask the policy again."""
         env = self.env
         while True:
-            now_s = env.now
+            now_s = clock.now(env)
             plan = self.policy.plan(now_s)
             if isinstance(plan, Plan):
                 if plan.admitted:
@@ -175,7 +174,7 @@ class Replica:
             else:
                 return NEVER_S if plan is None else plan.time_s
             if clock.shared(env):
-                yield clock.at(env, env.now, PLAN)
+                yield clock.at(env, clock.now(env), PLAN)
 
     def _run(self, plan: Plan, planned_s: float, ends_s: list[float]) -> Generator[Event, Any, bool]:
         """Run `plan` after the steps in flight have ended; return whether this is a livelock."""
@@ -187,7 +186,7 @@ class Replica:
         if plan.preempted and not (plan.batch.decode_seqs or plan.batch.prefill):
             self._recorder.lost(plan)
             self.policy.commit(plan)
-            self._leave(plan.finishing, self.env.now)
+            self._leave(plan.finishing, clock.now(self.env))
         else:
             yield from self._run_steps(plan, planned_s, ends_s)
         return seen_before and (yield from self._is_livelock())
@@ -196,7 +195,7 @@ class Replica:
         """Start `plan` now, with as many repeats as are allowed; wait until the next plan is to be made."""
         env, depth = self.env, self.policy.depth
         repeat = 0 if ends_s else plan.repeat if self._fast else 1
-        self._in_flight = running = InFlight(plan, planned_s, env.now, ends_s, repeat, depth)
+        self._in_flight = running = InFlight(plan, planned_s, clock.now(env), ends_s, repeat, depth)
         self._state = RUNNING
         if self._next_waiting:
             running.waiting, self._next_waiting = self._next_waiting, []
@@ -219,7 +218,7 @@ class Replica:
     def _drain(self, running: InFlight) -> Generator[Event, Any, None]:
         """Wait for the end of the last step in flight and commit it."""
         self._state = DRAINING
-        if running.end_s > self.env.now and not clock.leap(self.env, running.end_s):
+        if running.end_s > clock.now(self.env) and not clock.leap(self.env, running.end_s):
             yield clock.at(self.env, running.end_s, STEP_END)
         self._state = PLANNING
         self._in_flight = None
@@ -232,7 +231,7 @@ class Replica:
         already; they are dropped when the plan ends. After the first call `n` is final.
         """
         running.more = 0
-        step = running.first_to_see(self.env.now)
+        step = running.first_to_see(clock.now(self.env))
         if step < running.n and running.event is not None:
             running.n = step
             running.event = clock.move(running.event, running.planned_s(step), STEP_END)
@@ -245,24 +244,25 @@ class Replica:
         n = running.n
         if len(running.ends_s) > n:
             del running.ends_s[n:]
-        taken = self._take_by_queue_length(running) if running.waiting else 1
+        taken = 1 if running.waiting is None else self._take_by_queue_length(running, running.waiting)
         if n > taken:
             self.policy.take(running.plan, n - taken)
 
-    def _take_by_queue_length(self, running: InFlight) -> int:
+    def _take_by_queue_length(self, running: InFlight, lengths: Sequence[tuple[int, int]]) -> int:
         """Take up to the last change of the queue's length, with table rows for each length; return the steps taken."""
         plan, policy, ends_s = running.plan, self.policy, running.ends_s
-        past, start_s = 0, running.start_s
+        past, start_s, rows = 0, running.start_s, list[RowPart]()
         waiting, used = plan.waiting, plan.blocks_used
-        for step, then_waiting in running.waiting:
+        for step, then_waiting in lengths:
             if step >= running.n:
                 break
             if step > past:
-                running.rows.append(RowPart(past, start_s, ends_s[past:step], waiting, used))
+                rows.append(RowPart(past, start_s, ends_s[past:step], waiting, used))
                 policy.take(plan, step - past)
                 past, start_s, used = step, ends_s[step - 1], policy.kv.used
             waiting = then_waiting
-        running.rows.append(RowPart(past, start_s, ends_s[past:], waiting, used))
+        rows.append(RowPart(past, start_s, ends_s[past:], waiting, used))
+        running.rows = rows
         return past + 1
 
     # -- the end of steps ----------------------------------------------------------------------------------------

@@ -115,14 +115,14 @@ class Simulation:
         env = self.env
         first = True
         for request in requests:
-            if request.arrival_s > env.now or first:
+            if request.arrival_s > clock.now(env) or first:
                 yield clock.at(env, request.arrival_s, ARRIVAL)
                 first = False
             clock.begin(env, self.serve(request) if request.pool is None else self._clients.ask(request))
 
     def serve(self, request: Request) -> Life:
         """Send one request to the replica and wait until it ends; return how it ended."""
-        now_s = self.env.now
+        now_s = clock.now(self.env)
         self._last_event_s = now_s
         if request.gives_up_s is not None and request.gives_up_s <= now_s:
             self.never_sent(request, Status.TIMED_OUT)
@@ -153,7 +153,7 @@ class Simulation:
 
     def never_sent(self, request: Request, status: Status) -> None:
         """Record a request that ends at its client and was never sent."""
-        self._last_event_s = self.env.now
+        self._last_event_s = clock.now(self.env)
         self.recorder.never_sent(Job(request, self._arrived), request.arrival_s, status)
         self._arrived += 1
         self._report_end()
@@ -161,7 +161,7 @@ class Simulation:
     def _time_out(self, job: Job) -> None:
         done = self._done.pop(job, None)
         if done is not None:
-            self._last_event_s = self.env.now
+            self._last_event_s = clock.now(self.env)
             served = self.replica.cancel(job)
             self._report_end()
             clock.happen(
@@ -171,7 +171,7 @@ class Simulation:
                 self._finish(other)
 
     def _finish(self, job: Job) -> None:
-        self._last_event_s = self.env.now
+        self._last_event_s = clock.now(self.env)
         if self._on_end is not None:
             self._on_end(self.recorder.ended_count)
         clock.happen(self._done.pop(job), Status.FINISHED)
