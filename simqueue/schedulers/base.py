@@ -49,7 +49,7 @@ class Plan:
     finishing : list of Job
         Requests that leave when the steps taken of this plan are committed: those of `ended` if seats are given back
         with the last token, and cancelled requests.
-    left_out : list of Job
+    left_out : sequence of Job
         Decoding requests that get no token in this step.
     members : list of (Job, tokens)
         The requests that run, in the order of scheduling; filled in only if the policy is observed.
@@ -67,7 +67,7 @@ class Plan:
     first: list[Job] = field(default_factory=list)
     ended: list[Job] = field(default_factory=list)
     finishing: list[Job] = field(default_factory=list)
-    left_out: list[Job] = field(default_factory=list)
+    left_out: Sequence[Job] = ()
     members: Sequence[tuple[Job, int]] = ()
 
 

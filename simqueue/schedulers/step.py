@@ -68,7 +68,7 @@ class Step(Plan):
         self.admitted = []
         self.preempted = []
         self.first = []
-        self.left_out = []
+        self.left_out = ()
         self.members = ()
         self._policy = policy
         self._seats = policy.seats

@@ -14,6 +14,8 @@ from simqueue.simulation.requestrows import ENDED_AT_ONCE, RequestRows
 from simqueue.simulation.steprows import StepRows
 from simqueue.simulation.tokens import TokenLog
 
+FINISHED = Status.FINISHED  # members of an enumeration take long to look up in Python 3.11
+
 
 class Recorder:
     """What happened to the requests and steps of one replica.
@@ -62,7 +64,7 @@ class Recorder:
         self.tokens.left(job)
         if job.tokens_emitted < job.output_tokens:
             self.tokens.burst(job, job.output_tokens - job.tokens_emitted, now_s)
-        self._leave(job, now_s, Status.FINISHED)
+        self._leave(job, now_s, FINISHED)
 
     def timed_out(self, job: Job, now_s: float) -> None:
         """Log that `job` leaves because its client timed out."""

@@ -24,7 +24,7 @@ from simqueue.simulation.replica import Replica
 from simqueue.steptime.base import StepTime
 from simqueue.traffic import Traffic
 
-ARRIVAL = Order.ARRIVAL
+ARRIVAL, FINISHED = Order.ARRIVAL, Status.FINISHED  # members of an enumeration take long to look up in Python 3.11
 NAMED = 10
 """How many requests a warning names before it only counts."""
 
@@ -146,8 +146,11 @@ class Simulation:
 
     def _full_queue(self) -> str | None:
         """Return why no request can join the queue now, or None. Requests that will get a free seat do not count."""
-        limit, waiting, free = self.options.max_queued_requests, self.policy.waiting_count, self.policy.free_seats
-        if limit is None or waiting < limit + free:
+        limit = self.options.max_queued_requests
+        if limit is None:
+            return None
+        waiting, free = self.policy.waiting_count, self.policy.free_seats
+        if waiting < limit + free:
             return None
         return f"queue full: {waiting} requests wait, {free} seats are free, max_queued_requests is {limit}"
 
@@ -174,7 +177,7 @@ class Simulation:
         self._last_event_s = clock.now(self.env)
         if self._on_end is not None:
             self._on_end(self.recorder.ended_count)
-        clock.happen(self._done.pop(job), Status.FINISHED)
+        clock.happen(self._done.pop(job), FINISHED)
 
     def _report_end(self) -> None:
         if self._on_end is not None:
