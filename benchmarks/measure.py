@@ -7,15 +7,17 @@ import json
 import resource
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.cells import STEP_TIME, Cell, cells, saturation
 from benchmarks.floor import one_process_per_s
-from simqueue.simulation import RunOptions, Simulation
+from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.traffic import Traffic
 
 KIB_PER_MB = 1e6 / 1024
+T = TypeVar("T")
 
 
 def measure(cell: Cell, rate_rps: float) -> dict[str, Any]:
@@ -43,36 +45,36 @@ def _measure(cell: Cell, rate_rps: float, folder: Path) -> dict[str, Any]:
         sinks=sinks,
     )
     floors = [one_process_per_s()]
-    started_s, wall_s = time.process_time(), time.perf_counter()
-    recording = simulation.run()
-    took_s, wall_s = time.process_time() - started_s, time.perf_counter() - wall_s
-    summary_s = None
-    if cell.streamed:
-        started_s = time.process_time()
-        summary.summarize("policy", 0, recording)
-        summary_s = time.process_time() - started_s
+    recording, cpu_s, wall_s = _timed(simulation.run)
+    summary_s = _timed(lambda: summary.summarize("policy", 0, recording))[1] if cell.streamed else None
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB_PER_MB
     floors.append(one_process_per_s())
+    events = next(simulation.env._eid)
+    times = {"cpu_s": cpu_s, "wall_s": wall_s, "summary_cpu_s": summary_s, "peak_rss_mb": peak_mb}
+    return {"cell": cell.name, "way": cell.way} | times | _rates(recording, cpu_s, events, sum(floors) / 2)
+
+
+def _timed(run: Callable[[], T]) -> tuple[T, float, float]:
+    """Return the result of `run`, and its processor and wall time in seconds."""
+    started_s, wall_s = time.process_time(), time.perf_counter()
+    result = run()
+    return result, time.process_time() - started_s, time.perf_counter() - wall_s
+
+
+def _rates(recording: Recording, cpu_s: float, events: int, floor_per_s: float) -> dict[str, Any]:
     n, steps = len(recording.requests["status"]), int(recording.steps["repeat"].sum())
-    floor = sum(floors) / 2
     return {
-        "cell": cell.name,
-        "way": cell.way,
         "requests": n,
         "steps": steps,
         "simulated_s": recording.end_s,
-        "cpu_s": took_s,
-        "wall_s": wall_s,
-        "summary_cpu_s": summary_s,
-        "requests_per_s": n / took_s,
-        "steps_per_s": steps / took_s,
-        "us_per_step": 1e6 * took_s / steps,
-        "events_per_request": next(simulation.env._eid) / n,
+        "requests_per_s": n / cpu_s,
+        "steps_per_s": steps / cpu_s,
+        "us_per_step": 1e6 * cpu_s / steps,
+        "events_per_request": events / n,
         "step_rows": len(recording.steps["repeat"]),
         "preemptions": int(recording.requests["preemptions"].sum()),
-        "peak_rss_mb": peak_mb,
-        "floor_per_s": floor,
-        "floor_ratio": floor * took_s / n,
+        "floor_per_s": floor_per_s,
+        "floor_ratio": floor_per_s * cpu_s / n,
     }
 
 

@@ -26,10 +26,10 @@ class Lengths:
     high: int
     cv: float = 0.6
 
-    def draw(self, luck: np.random.Generator, n: int) -> NDArray[np.int64]:
+    def draw(self, rng: np.random.Generator, n: int) -> NDArray[np.int64]:
         """Draw `n` lengths."""
         sigma = np.sqrt(np.log(1 + self.cv**2))
-        drawn = luck.lognormal(np.log(self.mean) - sigma**2 / 2, sigma, n)
+        drawn = rng.lognormal(np.log(self.mean) - sigma**2 / 2, sigma, n)
         return np.clip(drawn, self.low, self.high).astype(np.int64)
 
 
@@ -50,13 +50,13 @@ class Poisson:
         return self.n
 
     def __iter__(self) -> Iterator[Request]:
-        luck = np.random.default_rng(SEED)
+        rng = np.random.default_rng(SEED)
         now_s = 0.0
         for first in range(0, self.n, CHUNK):
             n = min(CHUNK, self.n - first)
-            arrivals_s = now_s + np.cumsum(luck.exponential(1 / self.rate_rps, n))
+            arrivals_s = now_s + np.cumsum(rng.exponential(1 / self.rate_rps, n))
             now_s = float(arrivals_s[-1])
-            columns = arrivals_s, self.prompts.draw(luck, n), self.outputs.draw(luck, n)
+            columns = arrivals_s, self.prompts.draw(rng, n), self.outputs.draw(rng, n)
             for index, row in enumerate(zip(*(column.tolist() for column in columns), strict=True), first):
                 yield Request(str(index), *row)
 
@@ -73,11 +73,11 @@ def equal_requests(n: int, prompt_tokens: int, output_tokens: int) -> list[Reque
 
 def turns(n: int, rate_rps: float, turns_each: int = 4) -> list[Request]:
     """Return conversations: each prompt repeats all earlier turns; a turn arrives a minute after the one before."""
-    luck = np.random.default_rng(SEED)
+    rng = np.random.default_rng(SEED)
     sessions = n // turns_each
-    starts_s = np.cumsum(luck.exponential(turns_each / rate_rps, sessions)).tolist()
-    asked = Lengths(300, 8, 1024).draw(luck, n).tolist()
-    answered = OUTPUTS.draw(luck, n).tolist()
+    starts_s = np.cumsum(rng.exponential(turns_each / rate_rps, sessions)).tolist()
+    asked = Lengths(300, 8, 1024).draw(rng, n).tolist()
+    answered = OUTPUTS.draw(rng, n).tolist()
     made = []
     for session, start_s in enumerate(starts_s):
         said: tuple[tuple[int, int, int], ...] = ()

@@ -30,7 +30,7 @@ def load_torch() -> Any:
 
 
 class TinyLM:
-    """Embedding, four residual blocks (each an MLP and a linear layer behind layer norms), and a head without bias.
+    """Embedding, four residual blocks (each an MLP and a linear layer after layer norms), and a head without bias.
 
     Parameters
     ----------

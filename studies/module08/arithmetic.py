@@ -47,7 +47,15 @@ def quantities() -> list[Quantity]:
     """Return all numbers, in the order of the module."""
     a = RooflineStepTime.of(_model(8e9), _gpu(350e12), bandwidth_share=1.0, mfu=1.0)
     b = RooflineStepTime.of(_model(7e9), _gpu(400e12), bandwidth_share=1.0, mfu=1.0)
-    return [*_memory(_model(8e9), a), *_decodes(a), *_waves(a), *_reservation(_model(8e9)), *_prefills(b), *_chunks(b)]
+    return [
+        *_memory(_model(8e9), a),
+        *_decodes(a),
+        *_waves(a),
+        *_reservation(_model(8e9)),
+        *_prefills(b),
+        *_mixed_step(b),
+        *_chunks(b),
+    ]
 
 
 def sweet_spot_tokens(step: RooflineStepTime, decodes: int = 0, context: int = 0) -> float:
@@ -168,31 +176,33 @@ def _prefills(b: RooflineStepTime) -> list[Quantity]:
     ]  # fmt: skip
 
 
-def _chunks(b: RooflineStepTime) -> list[Quantity]:
-    token_s, memory_s = b.work.linear_flops_per_token / b.flops_per_s, b.terms(Batch()).memory_s
+def _mixed_step(b: RooflineStepTime) -> list[Quantity]:
+    token_s, memory_s = _token_s(b), b.terms(Batch()).memory_s
     mixed_s = (32 + 2048) * token_s
-    spot = sweet_spot_tokens(b)
-    linear = "linear layers alone"
-    launches = (
-        f"0.2 ms of the {1e3 * 128 * token_s:.2f} ms for 128 tokens; it is 5 % of the {1e3 * memory_s:.1f} ms of a read"
-    )
-    steps, beside = ceil(2048 / 120), 120 - 32
-    pieces = [(past, min(120, 2048 - past)) for past in range(0, 2048, 120)]
-    kv = b.work.kv_bytes_per_token
-    held = round(sum(b.terms(Batch(prefill=(piece,))).kv_bytes for piece in pieces) / kv)
-    whole = round(b.terms(Batch(prefill=((0, 2048),))).kv_bytes / kv)
-    rest = f"2048 / 120 = {2048 / 120:.2f}, so {steps} steps; beside 32 decodes {beside} tokens are left, so "
-    rest += f"{ceil(2048 / beside)} steps"
     enough = ceil((mixed_s - 0.05) / (0.05 - memory_s))
-    slo = Quantity(
-        "B5", "an SLO of 50 ms for TPOT", "violated", "violated" if mixed_s > 0.05 else "met", "right with a caveat",
-        f"one gap violates it; TPOT is a mean over the answer, and {enough} plain step brings it below 50 ms",
-    )  # fmt: skip
+    linear = "linear layers alone"
     return [
         _judged("B4", "time per token", 35, 1e6 * token_s, 3, "us"),
         _judged("B5", "32 decodes and 2048 prompt tokens", 73, 1e3 * mixed_s, 0, "ms", linear, caveat=True),
         _judged("B5", "the same, divided by a decode step", 17, mixed_s / memory_s, 0, "times"),
-        slo,
+        Quantity(
+            "B5", "an SLO of 50 ms for TPOT", "violated", "violated" if mixed_s > 0.05 else "met",
+            "right with a caveat",
+            f"one gap violates it; TPOT is a mean over the answer, and {enough} plain step brings it below 50 ms",
+        ),
+    ]  # fmt: skip
+
+
+def _chunks(b: RooflineStepTime) -> list[Quantity]:
+    token_s, memory_s = _token_s(b), b.terms(Batch()).memory_s
+    steps, beside = ceil(2048 / 120), 120 - 32
+    rest = f"2048 / 120 = {2048 / 120:.2f}, so {steps} steps; beside 32 decodes {beside} tokens are left, so "
+    rest += f"{ceil(2048 / beside)} steps"
+    launches = (
+        f"0.2 ms of the {1e3 * 128 * token_s:.2f} ms for 128 tokens; it is 5 % of the {1e3 * memory_s:.1f} ms of a read"
+    )
+    spot = sweet_spot_tokens(b)
+    return [
         Quantity(
             "B6", "TTFT", "wait + ceil(L / chunk) steps",
             f"0 + {steps} x {1e3 * max(memory_s, 120 * token_s):.2f} ms on an idle server",
@@ -202,8 +212,20 @@ def _chunks(b: RooflineStepTime) -> list[Quantity]:
         _judged("B7", "steps for 2048 tokens", 17, steps, 0, "steps", rest),
         _judged("B7", "the same", 71, 1e3 * steps * memory_s, 0, "ms", f"{steps} steps, not 17"),
         _judged("B8", "0.2 ms of launches at chunk 128", 5, 100 * 0.2e-3 / (128 * token_s), 0, "%", launches),
-        Quantity(
-            "B9", "chunks hold KV longer", "yes", f"{held:,} token-steps instead of {whole:,}", "right",
-            "a prompt of 2048 tokens in chunks of 120, instead of whole",
-        ),
+        _held_kv(b),
     ]  # fmt: skip
+
+
+def _held_kv(b: RooflineStepTime) -> Quantity:
+    chunks = [(past, min(120, 2048 - past)) for past in range(0, 2048, 120)]
+    kv = b.work.kv_bytes_per_token
+    held = round(sum(b.terms(Batch(prefill=(chunk,))).kv_bytes for chunk in chunks) / kv)
+    whole = round(b.terms(Batch(prefill=((0, 2048),))).kv_bytes / kv)
+    return Quantity(
+        "B9", "chunks hold KV longer", "yes", f"{held:,} token-steps instead of {whole:,}", "right",
+        "a prompt of 2048 tokens in chunks of 120, instead of whole",
+    )  # fmt: skip
+
+
+def _token_s(b: RooflineStepTime) -> float:
+    return b.work.linear_flops_per_token / b.flops_per_s

@@ -54,7 +54,7 @@ class ByTheRules:
     prefilling: list[Req] = field(default_factory=list)
 
     def continuous_step(self) -> tuple[int, list[Req]]:
-        """Admit whole prompts; return their tokens, and the requests whose prompt is done."""
+        """Admit whole prompts; return their tokens, and the requests with a finished prompt."""
         rest, ready = self.budget - len(self.running), list[Req]()
         while self.queue and len(self.running) + len(ready) < self.seats and self.queue[0].prompt_len <= rest:
             rest -= self.queue[0].prompt_len
@@ -64,7 +64,7 @@ class ByTheRules:
         return sum(req.prompt_len for req in ready), ready
 
     def chunked_step(self) -> tuple[int, list[Req]]:
-        """Take chunks of prompts; return their tokens, and the requests whose prompt is done."""
+        """Take chunks of prompts; return their tokens, and the requests with a finished prompt."""
         rest, tokens = self.budget - len(self.running), 0
         while rest > 0 and self.queue and len(self.running) + len(self.prefilling) < self.seats:
             self.prefilling.append(self.queue.pop(0))
@@ -104,10 +104,10 @@ class ByTheRules:
 def test_a_budget_below_the_seats_follows_the_modules_rules(policy: Any) -> None:
     """With a token budget below the number of seats all times are still those of the module's rules."""
     for seed in range(60):
-        luck = random.Random(seed)
-        requests = [Req(i, luck.uniform(0, 30), luck.randint(1, 40), luck.randint(1, 12)) for i in range(15)]
-        budget = luck.randint(1, 10)
-        seats, chunk = budget + luck.randint(1, 10), luck.randint(1, 10)
+        rng = random.Random(seed)
+        requests = [Req(i, rng.uniform(0, 30), rng.randint(1, 40), rng.randint(1, 12)) for i in range(15)]
+        budget = rng.randint(1, 10)
+        seats, chunk = budget + rng.randint(1, 10), rng.randint(1, 10)
         expected = [replace(req) for req in requests]
         ByTheRules(seats, budget, chunk).run(policy, expected)
         simulated, _ = simulate(policy, requests, max_num_seqs=seats, max_num_batched_tokens=budget, chunk=chunk)
