@@ -85,8 +85,8 @@ class Batching:
     Attributes
     ----------
     kind : {"static", "separate", "mixed", "chunked"}
-        Padded waves; whole prompts in steps of their own; whole prompts beside decodes; prompts in chunks beside
-        decodes.
+        Padded waves; whole prompts in steps of their own; whole prompts in steps with decodes; prompts in chunks in
+        steps with decodes.
     max_num_seqs : int
         Requests that run at one time.
     max_num_batched_tokens : int or None
@@ -106,7 +106,7 @@ class Policy:
     """Decides which requests run in the next step. Constructed as ``PolicyClass(settings, kv, limits)``."""
 
     Settings: ClassVar[type[Settings]]
-    """Scenario keys of this policy beside ``scheduler:``."""
+    """Scenario keys of this policy, besides ``scheduler``."""
     summary: ClassVar[str]
     """One line for ``simqueue list policies``."""
     steady_rules: ClassVar[tuple[str, ...]] = ()

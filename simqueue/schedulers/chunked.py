@@ -20,7 +20,7 @@ class Chunked(IterationPolicy):
     """Decodes first, one token each; then prompts in order get what the budget and their chunk allow."""
 
     Settings: ClassVar[type[ChunkedSettings]] = ChunkedSettings
-    summary: ClassVar[str] = "decodes first, prompts in chunks beside them (Sarathi-Serve)"
+    summary: ClassVar[str] = "decodes first, then prompts in chunks, in the same step (Sarathi-Serve)"
     steady_rules: ClassVar[tuple[str, ...]] = ("budget", "chunk")
 
     def __init__(self, settings: ChunkedSettings, kv: KVCache, limits: RequestLimits) -> None:
@@ -38,5 +38,5 @@ class Chunked(IterationPolicy):
         return tokens if self.chunk_tokens is None else min(self.chunk_tokens, tokens)
 
     def batching(self) -> Batching:
-        """Prompts run in chunks beside decodes."""
+        """Prompts run in chunks, together with decodes."""
         return Batching("chunked", self.seats.total, self.max_num_batched_tokens, self.chunk_tokens)

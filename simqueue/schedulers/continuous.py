@@ -20,7 +20,7 @@ class Continuous(IterationPolicy):
     """Whole prompts within the budget; a prompt longer than the budget runs alone when nothing else runs."""
 
     Settings: ClassVar[type[ContinuousSettings]] = ContinuousSettings
-    summary: ClassVar[str] = "whole prompts enter between steps (Orca); prefill mixed with decodes or separate"
+    summary: ClassVar[str] = "requests join and leave between steps, prompts are not split (Orca)"
     steady_rules: ClassVar[tuple[str, ...]] = ("budget", "chunk", "compose")
 
     def __init__(self, settings: ContinuousSettings, kv: KVCache, limits: RequestLimits) -> None:
@@ -42,10 +42,10 @@ class Continuous(IterationPolicy):
         return self.max_num_batched_tokens
 
     def chunk(self, job: Job, step: Step) -> int:
-        """Return the whole rest of the prompt, or 0 if it does not fit beside what already runs."""
+        """Return the whole rest of the prompt, or 0 if it does not fit into the rest of the budget."""
         rest = job.rest_tokens
         return rest if rest <= step.budget or not self.running else 0
 
     def batching(self) -> Batching:
-        """Prompts run whole, beside decodes or in steps of their own."""
+        """Prompts run whole, together with decodes or in steps of their own."""
         return Batching("separate" if self.separate else "mixed", self.seats.total, self.max_num_batched_tokens)

@@ -21,7 +21,7 @@ class IterationSettings(Settings):
     """Keys that every iteration-level policy has."""
 
     max_num_seqs: int = Field(
-        256, ge=1, description="seats: requests that can run at one time", json_schema_extra={"unit": "requests"}
+        256, ge=1, description="most running requests (seats)", json_schema_extra={"unit": "requests"}
     )
     order: Order = Field("fcfs", description="which waiting request is admitted next; ties by arrival")
 
@@ -32,7 +32,7 @@ class BudgetSettings(IterationSettings):
     max_num_batched_tokens: int = Field(
         8192,
         ge=1,
-        description="token budget of a step: one token per decode, the rest for prompts",
+        description="token budget per step: one token per decode, the rest for prompts",
         json_schema_extra={"unit": "tokens"},
     )
 
@@ -48,7 +48,7 @@ class ChunkedSettings(BudgetSettings):
     chunk_tokens: int | None = Field(
         None,
         ge=1,
-        description="most prompt tokens per request and step; null: only the budget limits them",
+        description="most prompt tokens per request and step; null: limited by the budget only",
         json_schema_extra={"unit": "tokens"},
     )
 
@@ -58,28 +58,29 @@ class ContinuousSettings(BudgetSettings):
 
     prefill: Literal["mixed", "separate"] = Field(
         "mixed",
-        description="mixed: whole prompts run beside the decodes of a step; separate: in steps of their own, first",
+        description="mixed: whole prompts share a step with decodes; separate: prompts have steps of their own, before "
+        "decodes",
     )
 
 
 class StaticSettings(Settings):
     """Keys of the static policy."""
 
-    max_num_seqs: int = Field(32, ge=1, description="most requests in a wave", json_schema_extra={"unit": "requests"})
+    max_num_seqs: int = Field(32, ge=1, description="most requests per wave", json_schema_extra={"unit": "requests"})
     order: Order = Field("fcfs", description="which waiting request enters the next wave first; ties by arrival")
     batch: Literal["dynamic", "fixed"] = Field(
         "dynamic",
-        description="dynamic: a wave takes the waiting requests; fixed: it starts when full (or after wave_timeout_s)",
+        description="dynamic: a wave starts with the waiting requests; fixed: it starts when full, or after wave_timeout_s",
     )
     wave_timeout_s: float | None = Field(
         None,
         ge=0,
-        description="longest time that the oldest waiting request waits for a fixed wave to fill; null: for ever",
+        description="longest wait of the oldest request for a fixed wave to fill; null: no limit",
         json_schema_extra={"unit": "s"},
     )
     release: Literal["wave_end", "own_end"] = Field(
         "wave_end",
-        description="when a request is finished: with the end of its wave, or with its last token",
+        description="when a request finishes: at the end of its wave, or with its last token",
     )
     emit: Literal["as_made", "wave_end"] = Field(
         "as_made",
@@ -98,25 +99,25 @@ class StaticSettings(Settings):
 class LlamaCppSettings(Settings):
     """Flags of the server, by its own names."""
 
-    n_parallel: int = Field(4, ge=1, description="slots: requests that run at one time")
-    n_batch: int = Field(2048, ge=1, description="token budget of a step", json_schema_extra={"unit": "tokens"})
+    n_parallel: int = Field(4, ge=1, description="number of slots: most running requests")
+    n_batch: int = Field(2048, ge=1, description="token budget per step", json_schema_extra={"unit": "tokens"})
     n_ctx: int | None = Field(
         None,
         ge=1,
-        description="context of all slots together; null: only the KV pool limits it",
+        description="context of all slots together; null: limited by the KV pool only",
         json_schema_extra={"unit": "tokens"},
     )
     kv_unified: bool = Field(
-        True, description="whether every slot can use the whole context; false: each has an equal part"
+        True, description="whether each slot can use the whole context; false: each slot has an equal share"
     )
 
 
 class VllmV0Settings(Settings):
     """Flags of the engine, by its own names."""
 
-    max_num_seqs: int = Field(ge=1, description="requests that can run at one time")
-    max_num_batched_tokens: int = Field(ge=1, description="token budget of a step")
-    enable_chunked_prefill: bool = Field(False, description="whether prompts are cut and run beside decodes")
+    max_num_seqs: int = Field(ge=1, description="most running requests")
+    max_num_batched_tokens: int = Field(ge=1, description="token budget per step")
+    enable_chunked_prefill: bool = Field(False, description="whether prompts are split to share a step with decodes")
     padded_prompts: bool = Field(False, description="whether prompts of a step count as long as the longest (0.2.x)")
     watermark: float = Field(0.01, ge=0, lt=1, description="share of the pool that stays free at every admission")
 
@@ -124,14 +125,14 @@ class VllmV0Settings(Settings):
 class VllmV1Settings(Settings):
     """Flags of the engine, by its own names. All are set once a version has given its defaults."""
 
-    max_num_seqs: int = Field(ge=1, description="requests that can run at one time")
-    max_num_batched_tokens: int = Field(ge=1, description="token budget of a step")
+    max_num_seqs: int = Field(ge=1, description="most running requests")
+    max_num_batched_tokens: int = Field(ge=1, description="token budget per step")
     policy: Literal["fcfs", "priority"] = Field(
         "fcfs", description="order of the queue, and which request is preempted"
     )
     enable_chunked_prefill: bool = Field(True, description="whether prompts can be cut to the rest of the budget")
     long_prefill_token_threshold: int = Field(
-        0, ge=0, description="most prompt tokens per request and step; 0: only the budget limits them"
+        0, ge=0, description="most prompt tokens per request and step; 0: limited by the budget only"
     )
     long_prefill_token_threshold_adaptive: bool = Field(
         False, description="raise the cap to max_num_batched_tokens over the requests in the system"

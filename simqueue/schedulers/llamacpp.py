@@ -26,7 +26,9 @@ class LlamaCpp(IterationPolicy):
     """Slots filled from a first-come queue; a prompt is cut only if the batch is full."""
 
     Settings: ClassVar[type[LlamaCppSettings]] = LlamaCppSettings
-    summary: ClassVar[str] = "slots of llama.cpp's server: answers first, then prompts in slot order up to n_batch"
+    summary: ClassVar[str] = (
+        "slots of llama.cpp's server: decodes first, then prompts in slot order, up to n_batch tokens"
+    )
     steady_rules: ClassVar[tuple[str, ...]] = ("budget", "chunk", "compose")
 
     def __init__(self, settings: LlamaCppSettings, kv: KVCache, limits: RequestLimits) -> None:

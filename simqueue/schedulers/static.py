@@ -71,7 +71,7 @@ class Static(Policy):
     """The waiting requests are prefilled together, padded, and decoded until the longest of them is done."""
 
     Settings: ClassVar[type[StaticSettings]] = StaticSettings
-    summary: ClassVar[str] = "request-level batching: padded waves, no request joins or leaves under way"
+    summary: ClassVar[str] = "request-level batching: padded waves; no request joins or leaves a running wave"
     steady_rules: ClassVar[tuple[str, ...]] = ("*",)
     counts_idle_slots: ClassVar[bool] = True
     keeps_finished: ClassVar[bool] = True

@@ -77,7 +77,7 @@ class VllmV0(IterationPolicy):
         return super().rejection(request)
 
     def batching(self) -> Batching:
-        """Prompts run in chunks beside decodes, or whole in steps of their own."""
+        """Prompts run in chunks, together with decodes, or whole in steps of their own."""
         flags = self.flags
         chunked = flags.enable_chunked_prefill
         return Batching("chunked" if chunked else "separate", flags.max_num_seqs, flags.max_num_batched_tokens)

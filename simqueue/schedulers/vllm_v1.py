@@ -222,7 +222,7 @@ class VllmV1(IterationPolicy):
         )
 
     def batching(self) -> Batching:
-        """Prompts run in pieces beside decodes."""
+        """Prompts run in chunks, together with decodes."""
         flags = self.flags
         cap = flags.long_prefill_token_threshold or None
         return Batching("chunked", flags.max_num_seqs, flags.max_num_batched_tokens, cap)

@@ -117,7 +117,7 @@ def calibrate(
         int, Option("--max-num-seqs", metavar="N", min=1, help="Served, requests: most requests running at once.")
     ] = 256,
     max_num_batched_tokens: Annotated[
-        int, Option("--max-num-batched-tokens", metavar="N", min=1, help="Served, requests: token budget of a step.")
+        int, Option("--max-num-batched-tokens", metavar="N", min=1, help="Served, requests: token budget per step.")
     ] = 8192,
     blocks: Annotated[
         int | None,
