@@ -70,7 +70,7 @@ class StaticSettings(Settings):
     order: Order = Field("fcfs", description="which waiting request enters the next wave first; ties by arrival")
     batch: Literal["dynamic", "fixed"] = Field(
         "dynamic",
-        description="dynamic: a wave starts with the waiting requests; fixed: it starts when full, or after wave_timeout_s",
+        description="dynamic: a wave starts with the waiting requests; fixed: when it is full, or after wave_timeout_s",
     )
     wave_timeout_s: float | None = Field(
         None,
