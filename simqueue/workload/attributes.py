@@ -11,8 +11,8 @@ from typing import Any
 from simqueue.request import Request
 from simqueue.traffic import RequestStream
 from simqueue.workload.clients import ClassSettings, class_label
-from simqueue.workload.drawing import Draws
 from simqueue.workload.settings import WorkloadSettings
+from simqueue.workload.streams import Draws
 
 _AT_ONCE = 4096
 

@@ -38,6 +38,11 @@ def check(settings: WorkloadSettings, *, seed: int, base_dir: Path, name: str | 
         with inside("arrivals"):
             most_arrivals(rate_rps, settings.num_requests, settings.arrivals_for_s)
         return
-    from simqueue.workload.generate import check_built  # noqa: PLC0415 - numpy and scipy: only if keys cannot tell
+    if settings.trace is not None:
+        from simqueue.workload.traces.traffic import check_trace  # noqa: PLC0415 - numpy: the keys alone cannot tell
 
-    check_built(settings, seed=seed, base_dir=base_dir, name=name)
+        check_trace(settings, seed=seed, base_dir=base_dir, name=name)
+    else:
+        from simqueue.workload.generate import check_random  # noqa: PLC0415 - numpy and scipy: same
+
+        check_random(settings, seed=seed, base_dir=base_dir, name=name)

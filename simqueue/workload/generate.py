@@ -15,14 +15,13 @@ from simqueue.request import Request
 from simqueue.traffic import RequestStream, Retry, Rules, Traffic
 from simqueue.workload.attributes import RequestAttributes
 from simqueue.workload.build import build_arrivals
-from simqueue.workload.drawing import Draws, Lengths
 from simqueue.workload.inline import listed_requests
+from simqueue.workload.request_lengths import Lengths
 from simqueue.workload.sessions import conversation_group, user_group
 from simqueue.workload.settings import WorkloadSettings
+from simqueue.workload.streams import Draws
 from simqueue.workload.synthetic import synthetic_requests
-from simqueue.workload.traces.replay import TraceStreams, replay
-from simqueue.workload.traces.settings import TraceSettings
-from simqueue.workload.traces.streaming import StreamedTrace
+from simqueue.workload.traces.traffic import trace_traffic
 
 _STREAM_STEP = 2**56
 """Distance between the token streams of one workload and those of the next: workloads share no tokens."""
@@ -95,16 +94,15 @@ def generate_all(
     )
 
 
-def check_built(settings: WorkloadSettings, *, seed: int, base_dir: Path, name: str | None) -> None:
-    """Raise what `generate` would raise in replication 0; see `simqueue.workload.checking.check`."""
+def check_random(settings: WorkloadSettings, *, seed: int, base_dir: Path, name: str | None) -> None:
+    """Raise what `generate` would raise for arrivals, users or sessions; see `simqueue.workload.checking.check`."""
+    draws = Draws.of(seed, 0, name)
     if settings.arrivals is None:
-        generate(settings, seed=seed, base_dir=base_dir, name=name)
+        _source(settings, draws, base_dir, RequestAttributes(settings, draws), kept=True)
         return
     with inside("arrivals"):
         build_arrivals(settings.arrivals, base_dir).check(
-            partial(Draws.of(seed, 0, name).rng, "arrivals"),
-            num_requests=settings.num_requests,
-            until_s=settings.arrivals_for_s,
+            partial(draws.rng, "arrivals"), num_requests=settings.num_requests, until_s=settings.arrivals_for_s
         )
     Lengths.of(settings, base_dir)
 
@@ -116,7 +114,7 @@ def _source(
     if settings.requests is not None:
         return Traffic(listed_requests(settings.requests))
     if settings.trace is not None:
-        return _trace(settings.trace, settings.num_requests, draws, base_dir)
+        return trace_traffic(settings, draws, base_dir)
     if settings.arrivals is not None:
         return Traffic(synthetic_requests(settings.arrivals, settings, draws, base_dir, kept=kept))
     if settings.users is not None:
@@ -125,14 +123,6 @@ def _source(
         group = conversation_group(settings.sessions, settings, draws, base_dir, attributes)
         return Traffic([], session_groups=(group,))
     return Traffic([])
-
-
-def _trace(trace: TraceSettings, num_requests: int | None, draws: Draws, base_dir: Path) -> Traffic:
-    if trace.stream:
-        streamed = StreamedTrace(trace, base_dir, partial(draws.rng, "trace.thin"), num_requests)
-        return Traffic(streamed, streamed.notes, streamed.dropped_rows)
-    replayed = replay(trace, base_dir, TraceStreams(draws.rng("trace.thin"), draws.rng("trace.spread")), num_requests)
-    return Traffic(replayed.requests, replayed.notes, replayed.dropped_rows)
 
 
 def _rules(settings: WorkloadSettings, draws: Draws) -> Rules:

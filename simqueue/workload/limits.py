@@ -12,6 +12,9 @@ MOST_TOKENS = 1_000_000_000
 MOST_REQUESTS = 100_000_000
 """Largest number of requests in one workload; more would not fit in memory."""
 
+FIRST_GENERATED_STREAM = 2**32
+"""Generated token streams are numbered from here; those written in a scenario are below."""
+
 LONGEST_S = 1e15
 """Latest arrival in seconds; floats could not resolve a step at later times."""
 

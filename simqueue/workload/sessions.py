@@ -14,10 +14,11 @@ from simqueue.traffic import Session, SessionGroup, Turn
 from simqueue.workload.attributes import RequestAttributes
 from simqueue.workload.build import build_arrivals, build_duration, build_lengths
 from simqueue.workload.clients import SessionSettings, UserSettings
-from simqueue.workload.drawing import FIRST_STREAM, Draws, Lengths
 from simqueue.workload.durations import Duration
-from simqueue.workload.limits import MOST_REQUESTS
+from simqueue.workload.limits import FIRST_GENERATED_STREAM, MOST_REQUESTS
+from simqueue.workload.request_lengths import Lengths
 from simqueue.workload.settings import WorkloadSettings
+from simqueue.workload.streams import Draws
 from simqueue.workload.synthetic import Segment, system_prompts
 
 _TURNS_AT_ONCE = 64
@@ -66,7 +67,7 @@ class _UserTurns:
             for think, prompt, output in zip(think_s.tolist(), *(p.tolist() for p in pairs), strict=True):
                 segments = None
                 if self.system:  # the rest is a stream of its own, which no other request shares
-                    rest = FIRST_STREAM * (2 + self.number) + turn
+                    rest = FIRST_GENERATED_STREAM * (2 + self.number) + turn
                     segments = (*self.system, (rest, 0, prompt))
                 total = prompt + sum(piece[2] for piece in self.system)
                 request = Request(f"{name}.{turn}", 0.0, total, output, prompt=segments, client=name)
@@ -101,7 +102,7 @@ def conversation_group(
     sessions = []
     for number, (start_s, end, count) in enumerate(zip(starts_s.tolist(), ends.tolist(), turns.tolist(), strict=True)):
         part = slice(end - count, end)
-        conversation = _Conversation(f"session-{number}", FIRST_STREAM + 2 * (end - count), system[number])
+        conversation = _Conversation(f"session-{number}", FIRST_GENERATED_STREAM + 2 * (end - count), system[number])
         drawn = conversation.turns(think_s[part].tolist(), new[part].tolist(), outputs[part].tolist())
         made = tuple(Turn(turn.think_s, attributes.added_to_turn(turn.request, number)) for turn in drawn)
         sessions.append(Session(start_s, made))

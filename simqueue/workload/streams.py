@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
@@ -26,3 +27,32 @@ def stream(seed: int, replication: int, purpose: str) -> np.random.Generator:
     """
     key = (replication, crc32(purpose.encode()))
     return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """The random streams of one workload.
+
+    Attributes
+    ----------
+    seed, replication : int
+    prefix : str
+        Put before every purpose: the workload's name if there are several.
+    """
+
+    seed: int
+    replication: int
+    prefix: str = ""
+
+    @classmethod
+    def of(cls, seed: int, replication: int, workload: str | None) -> Draws:
+        """Return the streams of a workload; its name is None if it is the only one."""
+        return cls(seed, replication, "" if workload is None else f"{workload}.")
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """Return the random stream of a purpose, at its beginning."""
+        return stream(self.seed, self.replication, self.prefix + purpose)
+
+    def uniform(self, request_id: str, attempt: int) -> float:
+        """Return the uniform number that decides the jitter of one retry (see `simqueue.traffic.JitterDraw`)."""
+        return float(self.rng(f"retry.{request_id}.{attempt}").random())

@@ -15,8 +15,10 @@ from simqueue.request import Request
 from simqueue.traffic import RequestStream
 from simqueue.workload.arrivals.settings import ArrivalProcessSettings
 from simqueue.workload.build import build_arrivals
-from simqueue.workload.drawing import FIRST_STREAM, Draws, Lengths
+from simqueue.workload.limits import FIRST_GENERATED_STREAM
+from simqueue.workload.request_lengths import Lengths
 from simqueue.workload.settings import WorkloadSettings
+from simqueue.workload.streams import Draws
 
 _AT_ONCE = 4096
 
@@ -51,7 +53,7 @@ def synthetic_requests(
         return list(drawn)
     pieces = system_prompts(settings, draws, n)
     return [
-        _with_system_prompt(request, piece, FIRST_STREAM + i)
+        _with_system_prompt(request, piece, FIRST_GENERATED_STREAM + i)
         for i, (request, piece) in enumerate(zip(drawn, pieces, strict=True))
     ]
 
@@ -87,4 +89,4 @@ def system_prompts(settings: WorkloadSettings, draws: Draws, n: int) -> list[Seg
     if system is None:
         return [None] * n
     variants = np.floor(draws.rng("system_prompt").random(n) * system.variants).astype(np.int64)
-    return [(FIRST_STREAM - 1 - variant, 0, system.tokens) for variant in variants.tolist()]
+    return [(FIRST_GENERATED_STREAM - 1 - variant, 0, system.tokens) for variant in variants.tolist()]

@@ -1,4 +1,4 @@
-"""Random streams and lengths of the requests of one workload."""
+"""The joint distribution of prompt and output lengths of a workload."""
 
 from __future__ import annotations
 
@@ -12,39 +12,6 @@ from simqueue.errors import InputError, inside
 from simqueue.workload.build import build_lengths
 from simqueue.workload.lengths.base import Floats, LengthDistribution, Tokens
 from simqueue.workload.settings import WorkloadSettings
-from simqueue.workload.streams import stream
-
-FIRST_STREAM = 2**32
-"""Generated token streams are numbered from here; those written in a scenario are below."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draws:
-    """The random streams of one workload.
-
-    Attributes
-    ----------
-    seed, replication : int
-    prefix : str
-        Put before every purpose: the workload's name if there are several.
-    """
-
-    seed: int
-    replication: int
-    prefix: str = ""
-
-    @classmethod
-    def of(cls, seed: int, replication: int, workload: str | None) -> Draws:
-        """Return the streams of a workload; its name is None if it is the only one."""
-        return cls(seed, replication, "" if workload is None else f"{workload}.")
-
-    def rng(self, purpose: str) -> np.random.Generator:
-        """Return the random stream of a purpose, at its beginning."""
-        return stream(self.seed, self.replication, self.prefix + purpose)
-
-    def uniform(self, request_id: str, attempt: int) -> float:
-        """Return the uniform number that decides the jitter of one retry (see `simqueue.traffic.JitterDraw`)."""
-        return float(self.rng(f"retry.{request_id}.{attempt}").random())
 
 
 @dataclass(frozen=True, slots=True)
