@@ -13,7 +13,6 @@ from simqueue.steptime.settings import (
     RooflineSettings,
     StepTimeSettings,
     TableSettings,
-    with_paths_from,
 )
 from simqueue.steptime.work import Term
 
@@ -31,5 +30,4 @@ __all__ = [
     "load_preset",
     "preset_names",
     "preset_rows",
-    "with_paths_from",
 ]

@@ -114,12 +114,3 @@ StepTimeKinds = ConstantSettings | LinearSettings | RooflineSettings | TableSett
 
 StepTimeSettings = Annotated[StepTimeKinds, Field(discriminator="kind")]
 """The `step_time` key; `kind` selects the class."""
-
-
-def with_paths_from(settings: StepTimeKinds, base_dir: Path) -> StepTimeKinds:
-    """Return the same settings with a relative path of a preset or table joined to `base_dir`."""
-    if isinstance(settings, TableSettings):
-        return settings.model_copy(update={"path": str(base_dir / settings.path)})
-    if isinstance(settings, RooflineSettings) and is_file(settings.preset):
-        return settings.model_copy(update={"preset": str(base_dir / settings.preset)})
-    return settings

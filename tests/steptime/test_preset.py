@@ -11,12 +11,9 @@ from simqueue.errors import InputError
 from simqueue.hardware import load_gpu, load_model
 from simqueue.steptime import (
     Batch,
-    ConstantSettings,
     RooflineSettings,
-    TableSettings,
     load_preset,
     preset_names,
-    with_paths_from,
 )
 from simqueue.steptime.build import build
 from simqueue.steptime.calibrated import CalibratedStepTime
@@ -82,18 +79,6 @@ def test_a_file_is_found_from_a_folder(tmp_path: Path) -> None:
     assert RooflineSettings(preset="own.yaml").resolved(tmp_path).bandwidth_share == 0.8
     with pytest.raises(InputError, match=r"nowhere.yaml: cannot be read"):
         load_preset("nowhere.yaml", tmp_path)
-
-
-def test_paths_can_be_placed(tmp_path: Path) -> None:
-    """Relative paths of presets and tables are joined to the folder; names and other kinds are unchanged."""
-    fitted(tmp_path)
-    settings = with_paths_from(RooflineSettings(preset="own.yaml", mfu=0.5), tmp_path)
-    assert isinstance(settings, RooflineSettings)
-    assert settings.resolved().bandwidth_share == 0.8
-    assert settings.mfu == 0.5
-    assert with_paths_from(TableSettings(path="steps.csv"), tmp_path) == TableSettings(path=str(tmp_path / "steps.csv"))
-    for same in (RooflineSettings(preset="vllm-h100"), ConstantSettings(seconds=0.01)):
-        assert with_paths_from(same, tmp_path) == same
 
 
 @pytest.mark.parametrize(
