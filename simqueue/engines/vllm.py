@@ -23,8 +23,10 @@ from simqueue.engines.base import (
 )
 from simqueue.engines.versions import VersionFacts, facts_at, read_versions
 from simqueue.errors import InputError
-from simqueue.kvcache import KVCacheSettings, VllmFreeQueue
+from simqueue.kvcache import KVCache, KVCacheSettings, VllmFreeQueue
+from simqueue.schedulers import Policy
 from simqueue.schedulers.keys import VllmV0Settings, VllmV1Settings
+from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v0 import VllmV0
 from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
 from simqueue.settings import Settings, problems_of
@@ -325,8 +327,15 @@ def _v1_maker(flags: VllmFlags, facts: VllmFacts, values: Mapping[str, Any]) -> 
         )
     except ValidationError as error:  # values contradict each other
         raise InputError.of(problems_of(error)) from None
-    rules = VllmV1Rules(facts.lone_request_uncapped, facts.unchunked_overflow or "stop", facts.ties_by_id)
-    return lambda kv, limits: VllmV1(settings, kv, limits, rules)
+    # compiled records cannot be pickled, so worker processes make the rules themselves
+    rules = (facts.lone_request_uncapped, facts.unchunked_overflow or "stop", facts.ties_by_id)
+    return partial(_vllm_v1, settings, rules)
+
+
+def _vllm_v1(
+    settings: VllmV1Settings, rules: tuple[bool, Literal["stop", "skip"], bool], kv: KVCache, limits: RequestLimits
+) -> Policy:
+    return VllmV1(settings, kv, limits, VllmV1Rules(*rules))
 
 
 def _v0_maker(facts: VllmFacts, values: Mapping[str, Any]) -> Maker:
@@ -337,7 +346,7 @@ def _v0_maker(facts: VllmFacts, values: Mapping[str, Any]) -> Maker:
         padded_prompts=facts.padded_prompts,
         watermark=facts.v0_watermark,
     )
-    return lambda kv, limits: VllmV0(settings, kv, limits)
+    return partial(VllmV0, settings)
 
 
 def _on_off(value: bool | None) -> str:

@@ -45,10 +45,6 @@ class KVCacheSettings(Settings):
         description="whether later requests reuse full blocks of earlier requests with the same prefix; null: the "
         "default of the engine's version, or false without an engine",
     )
-    preemption: Literal["recompute"] = Field(
-        "recompute",
-        description="recompute: a preempted request computes its context again after it is admitted again",
-    )
 
     @model_validator(mode="after")
     def _prefixes_need_pages(self) -> KVCacheSettings:

@@ -1,4 +1,4 @@
-"""The scenarios that come with the package, and how an argument becomes a file."""
+"""The packaged scenarios, and the file that an argument names."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def packaged_scenarios() -> dict[str, Path]:
-    """Return name -> file of the scenarios that come with the package, by name.
+    """Return name -> file of the packaged scenarios, by name.
 
-    They lie inside an installed package, and beside it in a source tree.
+    They are inside an installed package, and beside the package in a source tree.
     """
     for folder in (_PACKAGE / "scenarios", _PACKAGE.parent / "scenarios"):
         if folder.is_dir():
@@ -27,7 +27,7 @@ def find(argument: str | Path) -> Path:
     Raises
     ------
     InputError
-        There is neither; the nearest name is told.
+        There is no such file and no packaged scenario of that name.
     """
     path = Path(argument)
     if path.exists():
@@ -44,6 +44,6 @@ def scenario_rows() -> list[dict[str, str]]:
 
 
 def headline(file: Path) -> str:
-    """Return the first comment of a scenario file, which says what it is for."""
+    """Return the first comment of a scenario file, which says what the scenario shows."""
     first = file.read_text(encoding="utf-8").partition("\n")[0]
     return first.lstrip("# ").strip() if first.startswith("#") else ""

@@ -1,4 +1,4 @@
-"""From a file and flags to a `Scenario`, or to a list of everything that is wrong."""
+"""Load a scenario from a file and flags, or from Python, and report everything that is wrong with it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
     Parameters
     ----------
     path : str or Path
-        A YAML file. Relative paths inside it start at its folder.
+        A YAML file. Relative paths in it start at its folder.
     overrides : iterable of str
-        ``a.b.c=VALUE`` each, which overrides the file.
+        ``a.b.c=VALUE`` each; they override the file.
     seed : int or None
         Overrides the file's seed.
 
     Raises
     ------
     InputError
-        With one line for each thing that is wrong: file and line (or the flag), path, value, what is allowed.
+        One line per problem: file and line (or the flag), path, value, what is allowed.
     """
     path = Path(path)
     return _checked(read(path), overrides, seed, path.parent, path.stem)
@@ -38,16 +38,16 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
 def from_mapping(
     data: Mapping[str, Any], overrides: Iterable[str] = (), seed: int | None = None, base_dir: str | Path = ""
 ) -> Scenario:
-    """Make a scenario from the keys of a scenario file, given in Python.
+    """Make a scenario from a mapping with the keys of a scenario file.
 
     Parameters
     ----------
     data : mapping
-        Values may be plain or models, such as `KVCacheSettings`.
+        Values can be plain data or models such as `KVCacheSettings`.
     overrides, seed
         As for `load`.
     base_dir : str or Path
-        Where relative paths start; by default the current folder.
+        Start of relative paths; by default the current folder.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A scenario: traffic, hardware and the policies that are compared on them."""
+"""The keys of a scenario: workload, hardware, policies and how they are run."""
 
 from __future__ import annotations
 
@@ -33,103 +33,103 @@ Warmup = Annotated[float, Field(ge=0)]
 class Scenario(Settings):
     """One experiment: the same traffic through one or several policies.
 
-    `load` and `from_mapping` in `simqueue.scenario` make one and report mistakes as `InputError`, a line each, with
-    place and nearest name. The class itself raises pydantic's ValidationError, as all models of pydantic do.
+    Use `load` and `from_mapping` of `simqueue.scenario` to make one: they report all mistakes in one `InputError`, one
+    line per mistake. The class itself raises pydantic's ValidationError.
     """
 
     name: str = Field(
         "scenario",
-        description="names the results; letters, digits, '.', '_' and '-'; if not given: the file's name",
+        description="name of the results; letters, digits, '.', '_' and '-'; by default the file's name",
     )
-    seed: int = Field(0, ge=0, lt=2**63, description="start of every stream of random numbers")
+    seed: int = Field(0, ge=0, lt=2**63, description="seed of all random streams")
     model: ModelChoice | None = Field(
         None,
         description="a name from `simqueue list models`, a path to a Hugging Face config.json, or an inline mapping",
     )
     dtype: DtypeSettings | None = Field(
-        None, description="number formats of weights and KV cache; null: as the model is published"
+        None, description="number formats of weights and KV cache; null: those of the published model"
     )
     gpu: GpuChoice | None = Field(None, description="a name from `simqueue list gpus`, or an inline mapping")
     tensor_parallel: int = Field(1, ge=1, description="GPUs that share the model", json_schema_extra={"unit": "GPUs"})
     step_time: StepTimeSettings | None = Field(
         None,
-        description="how long a step takes; null: the roofline of the model on the GPU, which must both be named",
+        description="duration of a step; null: the roofline of model and gpu, which must both be given",
     )
     kv_cache: KVCacheSettings = Field(
-        default_factory=KVCacheSettings, description="where context lives and how much of it there is"
+        default_factory=KVCacheSettings, description="layout, size and rules of the KV cache"
     )
-    workload: WorkloadSettings | None = Field(None, description="where requests come from; or give workloads")
+    workload: WorkloadSettings | None = Field(None, description="the requests; or give workloads")
     workloads: dict[str, WorkloadSettings] | None = Field(
         None,
         min_length=1,
-        description="name -> workload: several at once, each with a row of its own in the summary",
+        description="name -> workload: several workloads at once, each with its own row in the summary",
     )
     policies: dict[str, PolicyEntry] = Field(
-        min_length=1, description="name -> policy; every policy sees the same traffic"
+        min_length=1, description="name -> policy; all policies get the same requests"
     )
-    slo: SloSettings | None = Field(None, description="service level objective, for goodput and figures")
+    slo: SloSettings | None = Field(None, description="service level objective (SLO), for goodput and figures")
     horizon_s: float | None = Field(
         None,
         gt=0,
-        description="when the run ends; null: when the last request has left",
+        description="end of the run; null: when all requests have ended",
         json_schema_extra={"unit": "s"},
     )
     warmup_s: Warmup | Literal["auto"] = Field(
         0.0,
         description="requests that arrive before this time are left out of the summary's latencies and rates; auto: "
-        "found by MSER-5 on TTFT averaged over replications",
+        "chosen by MSER-5 on the TTFT averaged over replications",
         json_schema_extra={"unit": "s"},
     )
     replications: int = Field(
         1,
         ge=1,
         le=10_000,
-        description="independent runs of every policy, each with traffic of its own that all policies share; from 2 on "
-        "the summary has confidence intervals",
+        description="independent runs per policy; each run has its own requests, which are the same for all policies; "
+        "from 2 on the summary has confidence intervals",
     )
     precision: PrecisionSettings | None = Field(
-        None, description="replicate until a mean is known well enough, instead of a fixed number of times"
+        None, description="replicate until a mean is known precisely enough, instead of a fixed number of replications"
     )
     max_model_len: int | None = Field(
         None,
         ge=1,
-        description="most tokens (prompt + output) of a request, longer ones are refused; null: the model's own limit",
+        description="most tokens (prompt + output) per request; longer requests are rejected; null: the model's limit",
         json_schema_extra={"unit": "tokens"},
     )
     max_queued_requests: int | None = Field(
         None,
         ge=0,
-        description="who arrives when no seat is free and so many wait is refused; null: the queue has no limit",
+        description="requests that arrive while no seat is free and this many are waiting are rejected; null: no limit",
         json_schema_extra={"unit": "requests"},
     )
     unservable: Literal["reject", "wait"] = Field(
         "reject",
-        description="a request that can never fit the KV pool is refused at arrival, or waits for ever",
+        description="requests that can never fit into the KV pool are rejected at arrival, or wait for ever",
     )
     clock_resolution_s: float | None = Field(
         None,
         gt=0,
         le=1,
-        description="round step ends to whole ticks, where a source counts in ticks; null: no rounding",
+        description="length of a clock tick, to which the ends of steps are rounded; null: no rounding",
         json_schema_extra={"unit": "s"},
     )
-    fast: bool = Field(True, description="fold equal steps into one event; results are the same either way")
+    fast: bool = Field(True, description="fold equal steps into one event; the results are the same")
 
     _written: Written = PrivateAttr(default_factory=lambda: Written(Document("", {})))
     _resolved: ResolvedScenario | None = PrivateAttr(None)
 
     @property
     def written(self) -> Written:
-        """What was written down, and where: all else is a default."""
+        """The keys that were written down, and where."""
         return self._written
 
     @property
     def base_dir(self) -> Path:
-        """Where relative paths of the scenario start: the folder of its file, else the current one."""
+        """Start of relative paths: the folder of the scenario file, or the current folder."""
         return self._written.base_dir
 
     def written_in(self, written: Written, file_name: str | None) -> Self:
-        """Return the same scenario, made from these keys; without a name of its own it takes that of the file."""
+        """Return the same scenario, with the record of what was written; its name defaults to that of the file."""
         given_name = written.has(("name",)) or file_name is None
         name = self.name if given_name else _UNFIT.sub("-", file_name or "").lstrip("-._") or self.name
         scenario = self.model_copy(update={"name": name})
@@ -137,7 +137,7 @@ class Scenario(Settings):
         return scenario
 
     def resolve(self) -> ResolvedScenario:
-        """Return the scenario with every value decided. It is resolved once; later calls return the same object.
+        """Return the scenario with every value decided. Later calls return the same object.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class Scenario(Settings):
         return self._resolved
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy, to be resolved on its own; see pydantic."""
+        """Return a copy, which is resolved on its own; see pydantic."""
         copied = super().model_copy(update=update, deep=deep)
         copied._resolved = None
         return copied
@@ -160,10 +160,10 @@ class Scenario(Settings):
         return found
 
     def value_for(self, policy_name: str, key: str) -> Any:
-        """Return what holds for a policy under a key that policies may carry: its own value, else the scenario's."""
+        """Return the value of a key that policies can have themselves: the policy's, otherwise the scenario's."""
         policy = self.policy(policy_name)
         own = getattr(policy, key)
-        # null is a value of its own for these: no GPU, no limit, the roofline
+        # for these keys null is a value: no GPU, no limit, the roofline
         null_counts = key in policy.model_fields_set and key in ("gpu", "step_time", "max_model_len")
         return own if own is not None or null_counts else getattr(self, key)
 
@@ -174,7 +174,7 @@ class Scenario(Settings):
     @model_validator(mode="wrap")
     @classmethod
     def _merge_and_remember(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Give each policy's kv_cache the scenario's keys it leaves out, and remember who gave what."""
+        """Merge the scenario's kv_cache into those of the policies, and remember what was written."""
         if not isinstance(data, Mapping):
             return handler(data)
         given = plain(data)
@@ -192,20 +192,20 @@ class Scenario(Settings):
 
     def _bad_names(self) -> Iterator[Problem]:
         if not _NAME.fullmatch(self.name):
-            yield Problem(("name",), "must be letters, digits, '.', '_' and '-', starting with a letter or digit")
+            yield Problem(("name",), "must be letters, digits, '.', '_' and '-', starting with a letter or a digit")
         for name in self.policies:
             if not _POLICY_NAME.fullmatch(name):
-                text = "the name of a policy must be letters, digits, '_' and '-', starting with a letter or digit"
+                text = "the name of a policy must be letters, digits, '_' and '-', starting with a letter or a digit"
                 yield Problem(("policies", name), text)
 
     def _bad_workloads(self) -> Iterator[Problem]:
         if self.workload is None and self.workloads is None:
-            yield Problem(("workload",), "this key is missing; give it, or workloads")
+            yield Problem(("workload",), "this key is missing; give workload or workloads")
         elif self.workload is not None and self.workloads is not None:
-            yield Problem(("workloads",), "goes without workload: give one of the two")
+            yield Problem(("workloads",), "cannot be combined with workload; give one of the two")
         for name in self.workloads or {}:
             if not _POLICY_NAME.fullmatch(name):
-                text = "the name of a workload must be letters, digits, '_' and '-', starting with a letter or digit"
+                text = "the name of a workload must be letters, digits, '_' and '-', starting with a letter or a digit"
                 yield Problem(("workloads", name), text)
 
     def _bad_times(self) -> Iterator[Problem]:
@@ -221,11 +221,11 @@ class Scenario(Settings):
         if self.precision is None:
             return
         if self.replications != 1:
-            yield Problem(("replications",), "does not go with precision, which decides how many there are")
+            yield Problem(("replications",), "must be 1 with precision, which decides the number of replications")
         yield from self.precision.problems()
 
     def _missing_hardware(self) -> Iterator[Problem]:
-        """What cannot be computed because the model or the GPU is not named."""
+        """Yield what cannot be computed without the model or the GPU."""
         for name, policy in self.policies.items():
             hardware = (("model", self.model), ("gpu", self.value_for(name, "gpu")))
             missing = " and ".join(f"'{key}'" for key, value in hardware if value is None)
@@ -233,10 +233,10 @@ class Scenario(Settings):
                 continue
             step_time = self.value_for(name, "step_time")
             if step_time is None:
-                yield Problem(("step_time",), f"this key is missing; give it, or {missing} for the roofline")
+                yield Problem(("step_time",), f"this key is missing; give step_time, or {missing} for the roofline")
             elif step_time.kind == "roofline":
                 own = ("policies", name) if policy.step_time else ()
-                yield Problem((*own, "step_time", "kind"), f"the roofline needs {missing} too")
+                yield Problem((*own, "step_time", "kind"), f"the roofline also needs {missing}")
             if self.value_for(name, "kv_cache").blocks == "auto":
                 own = ("policies", name) if self.kv_cache.blocks != "auto" else ()
                 text = f"'auto' needs {missing}; give these, or a whole number of blocks"
@@ -244,14 +244,14 @@ class Scenario(Settings):
 
 
 def plain(value: Any) -> Any:
-    """Return a copy in which models are mappings of what was given for them."""
+    """Return a copy as plain data, with the keys that were given for each model."""
     if isinstance(value, Settings):
         written = {
             field.alias or key: getattr(value, key)
             for key, field in type(value).model_fields.items()
             if key in value.model_fields_set or _has_one_value(field.annotation)
         }
-        return plain(written)  # a key with one possible value tells which branch of a choice this is
+        return plain(written)  # a key with one possible value selects the branch of a choice
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -266,7 +266,7 @@ def _has_one_value(annotation: Any) -> bool:
 def _with_merged_caches(given: dict[str, Any]) -> dict[str, Any]:
     top, policies = given.get("kv_cache"), given.get("policies")
     if not isinstance(policies, dict) or not isinstance(top, dict) or not _is_cache(top):
-        return given  # a mistake in it is reported once, at its own place
+        return given  # its mistakes are reported once, at the top level
     merged = {
         name: {**entry, "kv_cache": {**top, **entry["kv_cache"]}}
         if isinstance(entry, dict) and isinstance(entry.get("kv_cache"), dict)

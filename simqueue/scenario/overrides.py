@@ -1,4 +1,4 @@
-"""Values from the command line (``--set a.b.c=VALUE``), written over those of a file before anything is checked."""
+"""Values from the command line (``--set a.b.c=VALUE``). They override the file before anything is validated."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _MAKERS = {
     "policies": ("policy", ("scheduler", "engine")),
     "workloads": ("workload", ("arrivals", "trace", "requests", "users", "sessions")),
 }
-"""Group -> what its entries are, and the keys of which every entry has one: a flag without them means an entry that
-is there already."""
+"""Group -> kind of its entries, and keys of which every entry has one: a flag cannot make an entry without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Override:
 
 
 def parse_override(text: str) -> Override:
-    """Read ``a.b.c=VALUE``; VALUE is YAML, whole numbers in the path count list items from 0.
+    """Parse ``a.b.c=VALUE``. VALUE is YAML; whole numbers in the path are indices of lists, from 0.
 
     Raises
     ------
@@ -59,21 +58,21 @@ def parse_override(text: str) -> Override:
 
 
 def override_seed(seed: int) -> Override:
-    """Return what ``--seed N`` stands for."""
+    """Return the override of ``--seed N``."""
     return Override(("seed",), seed, f"--seed {seed}")
 
 
 def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str, Any], dict[KeyPath, str]]:
-    """Write overrides over plain data.
+    """Apply overrides to plain data.
 
-    A top-level key that a policy carries for itself (`SHARED_KEYS`) is also set in each such policy, so that a flag
-    is stronger than the policy; flags that name a policy come last and are stronger still. Mappings on the way that do
-    not exist are made; whether the result is a scenario is decided when it is validated.
+    A top-level key that a policy has itself (`SHARED_KEYS`) is also set in that policy, so that the flag overrides the
+    policy. Flags that name a policy are applied last and override all others. Missing mappings on the path are made;
+    whether the result is a scenario is decided when it is validated.
 
     Parameters
     ----------
     data : dict
-        Left as it is; a copy is changed.
+        Not changed.
     overrides : iterable of Override
 
     Returns
@@ -93,17 +92,17 @@ def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str
     for override in ordered:
         for path in [override.path, *_policy_paths(result, override.path)]:
             written = _write(result, path, override)
-            # a mapping given as a whole takes the place of what earlier flags set inside it
+            # a mapping given as a whole replaces what earlier flags set inside it
             flags = {known: flag for known, flag in flags.items() if known[: len(written)] != written}
             flags[written] = override.flag
         flags |= _with_kind(result, override)
     for override in ordered:
-        _refuse_new_name(data, result, override)
+        _reject_new_name(data, result, override)
     return result, flags
 
 
 def _with_kind(data: dict[str, Any], override: Override) -> dict[KeyPath, str]:
-    """Say which kind of step time is meant where a flag sets a key of one that nobody gave: the default, a roofline."""
+    """Add the kind of step time, a roofline, if a flag sets a key of a step time that is not given."""
     *where, key = override.path
     of_policy = len(where) == 3 and where[0] == "policies" and data.get("step_time") is None
     if where[-1:] != ["step_time"] or not (len(where) == 1 or of_policy) or key not in RooflineSettings.model_fields:
@@ -117,8 +116,8 @@ def _with_kind(data: dict[str, Any], override: Override) -> dict[KeyPath, str]:
     return {(*where, "kind"): override.flag}
 
 
-def _refuse_new_name(before: dict[str, Any], after: dict[str, Any], override: Override) -> None:
-    """Refuse a key of a policy or workload that is not there, unless flags make a whole new one of that name."""
+def _reject_new_name(before: dict[str, Any], after: dict[str, Any], override: Override) -> None:
+    """Reject a key of a policy or workload that does not exist, unless the flags make a complete new one."""
     group, name = str(override.path[0]), str(override.path[1]) if len(override.path) > 2 else ""
     kind, makers = _MAKERS.get(group, ("", ()))
     there = before.get(group)
@@ -141,7 +140,7 @@ def _policy_paths(data: dict[str, Any], path: KeyPath) -> list[KeyPath]:
 
 
 def _write(data: dict[str, Any], path: KeyPath, override: Override) -> KeyPath:
-    """Set the value at `path` and return the path with each step as the data has it: a key or an index."""
+    """Set the value at `path` and return the path with the keys and indices of the data."""
     place: Any = data
     written: KeyPath = ()
     for step in path[:-1]:
@@ -155,7 +154,7 @@ def _write(data: dict[str, Any], path: KeyPath, override: Override) -> KeyPath:
 
 
 def _step(place: Any, step: str | int, above: KeyPath, override: Override) -> str | int:
-    """Return `step` as the key or index that `place` takes."""
+    """Return `step` as a key or an index, as `place` needs it."""
     where = ".".join(map(str, above))
     if isinstance(place, dict):
         return str(step)

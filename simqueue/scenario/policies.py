@@ -1,4 +1,4 @@
-"""One policy of a scenario: a scheduler, that scheduler's own keys, and what the policy has for itself."""
+"""The keys of a policy: a scheduler or an engine, its own keys, and keys that override those of the scenario."""
 
 from __future__ import annotations
 
@@ -21,22 +21,25 @@ from simqueue.steptime import StepTimeSettings
 
 
 class PolicySettings(Settings):
-    """Keys that every policy has; those of its scheduler or engine stand beside them."""
+    """Keys that every policy can have, besides those of its scheduler or engine."""
 
-    gpu: GpuChoice | None = Field(None, description="this policy's own GPU instead of the scenario's")
+    gpu: GpuChoice | None = Field(None, description="GPU of this policy; overrides the scenario's")
     tensor_parallel: int | None = Field(
-        None, ge=1, description="this policy's own number of GPUs", json_schema_extra={"unit": "GPUs"}
+        None,
+        ge=1,
+        description="GPUs of this policy; overrides the scenario's",
+        json_schema_extra={"unit": "GPUs"},
     )
     step_time: StepTimeSettings | None = Field(
-        None, description="this policy's own step time; it takes the place of the scenario's as a whole"
+        None, description="step time of this policy; replaces the scenario's as a whole"
     )
     kv_cache: KVCacheSettings | None = Field(
-        None, description="this policy's own keys of the KV cache; keys left out are the scenario's"
+        None, description="KV cache of this policy; keys that are not given are the scenario's"
     )
     max_model_len: int | None = Field(
         None,
         ge=1,
-        description="this policy's own limit of prompt + output tokens of a request",
+        description="most tokens (prompt + output) per request; overrides the scenario's",
         json_schema_extra={"unit": "tokens"},
     )
 
@@ -57,7 +60,7 @@ class PolicySettings(Settings):
 class SchedulerPolicy(PolicySettings):
     """A policy that names a scheduler."""
 
-    scheduler: str = Field(description="who runs in the next step; `simqueue list policies` names them")
+    scheduler: str = Field(description="name of the scheduler; see `simqueue list policies`")
 
     @property
     def kind(self) -> str:
@@ -65,14 +68,14 @@ class SchedulerPolicy(PolicySettings):
         return self.scheduler
 
     def own_settings(self) -> Settings:
-        """Return the scheduler's own keys."""
+        """Return the keys of the scheduler."""
         return self._own(SCHEDULERS[self.scheduler].Settings)
 
 
 class EnginePolicy(PolicySettings):
     """A policy that names an engine at a version."""
 
-    engine: str = Field(description="a real server's scheduler, by version; `simqueue list engines` names them")
+    engine: str = Field(description="name of the engine; see `simqueue list engines`")
 
     @property
     def kind(self) -> str:
@@ -80,13 +83,13 @@ class EnginePolicy(PolicySettings):
         return self.engine
 
     def own_settings(self) -> Settings:
-        """Return the engine's own flags."""
+        """Return the flags of the engine."""
         return self._own(ENGINES[self.engine].Settings)
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """One of the keys that say what a policy is."""
+    """A key that says what kind of policy this is."""
 
     key: str
     base: type[PolicySettings]
@@ -97,11 +100,11 @@ CHOICES = (
     _Choice("scheduler", SchedulerPolicy, lambda: {name: policy.Settings for name, policy in SCHEDULERS.items()}),
     _Choice("engine", EnginePolicy, lambda: {name: engine.Settings for name, engine in ENGINES.items()}),
 )
-"""A policy has exactly one of these keys."""
+"""Every policy has exactly one of these keys."""
 
 
 def read_policy(value: Any) -> PolicySettings:
-    """Check one entry of `policies`, with the keys of the scheduler or engine that it names."""
+    """Validate one entry of `policies`, with the keys of the scheduler or engine that it names."""
     if isinstance(value, PolicySettings):
         return value
     if not isinstance(value, dict):
@@ -110,7 +113,7 @@ def read_policy(value: Any) -> PolicySettings:
     if not chosen:
         raise _no_choice(value)
     if len(chosen) > 1:
-        raise invalid("a policy has either 'scheduler' or 'engine'", "engine")
+        raise invalid("a policy has either 'scheduler' or 'engine', not both", "engine")
     choice = chosen[0]
     name, known = value[choice.key], choice.known()
     if not isinstance(name, str):
@@ -121,7 +124,7 @@ def read_policy(value: Any) -> PolicySettings:
 
 
 class _AnyPolicy:
-    """Tells pydantic that the JSON Schema of a policy is a choice between those of all schedulers and engines."""
+    """Gives pydantic the JSON Schema of a policy: a choice between those of all schedulers and engines."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

@@ -1,4 +1,4 @@
-"""The reference of all scenario keys, written from the JSON Schema: one table a mapping."""
+"""The reference of all scenario keys, generated from the JSON Schema: one table per mapping."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ _HEAD = """\
 
 # Scenario keys
 
-A scenario is a YAML file. Every key is listed here with its type, unit, default, bounds and meaning. An unknown or
-repeated key, a wrong type and a value out of range are errors; they are reported before anything runs, each in one
-line with file, line, key, value and what is allowed. Numbers are finite. Whole numbers are written without a point.
+A scenario is a YAML file. This page lists every key with its type, unit, default, bounds and meaning. Unknown and
+repeated keys, wrong types and values out of range are errors. All errors are reported before anything runs, in one
+line each, with file, line, key, value and what is allowed. Numbers are finite. Whole numbers are written without a
+decimal point.
 
-`--set a.b.c=VALUE` on the command line sets any key; whole numbers in the path count the items of a list from 0.
-Precedence: `--set`, then a policy's own key, then the scenario's key of the same name, then the default. A policy's
-`kv_cache` is merged key by key with the scenario's; its `step_time` and `gpu` replace the scenario's. A flag that sets
-a scenario's key also sets it in the policies that have their own. `simqueue validate FILE` shows what holds for each
-policy, and where it comes from.
+`--set a.b.c=VALUE` on the command line sets any key; whole numbers in the path are indices of lists, from 0.
+Precedence: `--set`, then the policy's key, then the scenario's key of the same name, then the default. A policy's
+`kv_cache` is merged key by key with the scenario's. A policy's `step_time` and `gpu` replace the scenario's. A flag
+that sets a key of the scenario also sets it in the policies that have this key. `simqueue validate FILE` shows the
+values of each policy and where each value comes from.
 
-Relative paths start at the scenario's folder.
+Relative paths start at the folder of the scenario file.
 """
 _TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true` or `false`"}
 _BOUNDS = {
@@ -58,7 +59,7 @@ def reference_page() -> str:
 
 
 class _Page:
-    """Walks the schema from the top; every mapping becomes a section the first time it is met."""
+    """Walks through the schema from the top. Every mapping becomes a section where it first occurs."""
 
     def __init__(self, schema: Schema) -> None:
         self._definitions: dict[str, Schema] = schema["$defs"]
@@ -69,7 +70,7 @@ class _Page:
         self._top = _Section("", "Top level", schema)
 
     def sections(self) -> Iterator[str]:
-        """Yield the sections, each followed by those it leads to."""
+        """Yield the sections, each followed by those it links to first."""
         walked = self._walk(self._top)
         for section, rows in walked:
             about = [_paragraph(section.schema.get("description", ""))] if section.path else []
@@ -128,7 +129,7 @@ class _Page:
         return f"list of {self._shape(f'{path}.N', branch['items'])[0]}"
 
     def _link(self, path: str, name: str) -> str:
-        """Return a link to the section of a definition, which is made when it is met first."""
+        """Return a link to the section of a definition; the section is made at its first link."""
         schema = self._definitions[name]
         if name not in self._titles:
             tags = [f"{key}: {schema['properties'][key]['const']}" for key in schema["properties"] if key in self._tags]
@@ -141,7 +142,7 @@ class _Page:
         return f"[{title.partition(' with ')[2] or 'mapping'}](#{_anchor(title)})"
 
     def _parts(self, path: str, name: str, schema: Schema) -> Iterator[_Section]:
-        """Yield a section; the keys that all policies share get one of their own, once."""
+        """Yield a section; the keys that all policies share have one section of their own."""
         named = next((key for key in _NAMED if key in schema["properties"]), None)
         if named is None:
             yield _Section(path, self._titles[name], schema)
@@ -149,13 +150,13 @@ class _Page:
         shared = {key: schema["properties"][key] for key in _COMMON}
         own = {key: value for key, value in schema["properties"].items() if key not in shared}
         if not any(section.title == _EVERY_POLICY for section in self._met):
-            about = "Keys that every policy may carry, whatever its scheduler or engine."
+            about = "Keys that every policy can have, whatever its scheduler or engine."
             yield _Section(path, _EVERY_POLICY, {"properties": shared, "description": about})
         yield _Section(path, self._titles[name], {**schema, "properties": {named: own.pop(named), **own}})
 
 
 def _tag_keys(schema: Any) -> Iterator[str]:
-    """Yield the keys that tell, anywhere in the schema, which of several kinds is meant."""
+    """Yield the keys that select one of several kinds, anywhere in the schema."""
     if isinstance(schema, dict):
         if "propertyName" in schema.get("discriminator", {}):
             yield schema["discriminator"]["propertyName"]
@@ -172,7 +173,7 @@ def _bounds(branch: Schema) -> list[str]:
 
 
 def _branches(value: Schema) -> Iterator[Schema]:
-    """Yield the alternatives of a value, nested choices flattened."""
+    """Yield the alternatives of a value, with nested choices flattened."""
     choices = value.get("anyOf") or value.get("oneOf")
     if choices is None:
         yield value
@@ -182,7 +183,7 @@ def _branches(value: Schema) -> Iterator[Schema]:
 
 
 def _default(value: Schema) -> str:
-    return f"`{json.dumps(value['default'])}`" if "default" in value else "see there"
+    return f"`{json.dumps(value['default'])}`" if "default" in value else "see section"
 
 
 def _paragraph(text: str) -> str:
@@ -191,6 +192,6 @@ def _paragraph(text: str) -> str:
 
 
 def _anchor(title: str) -> str:
-    """Return the anchor that Markdown renderers give a heading."""
+    """Return the anchor that Markdown renderers make for a heading."""
     kept = "".join(c for c in title.lower() if c.isalnum() or c in " _-")
     return kept.replace(" ", "-")

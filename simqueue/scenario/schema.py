@@ -8,9 +8,9 @@ from simqueue.scenario.model import Scenario
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a scenario file, with the schedulers that are registered now.
+    """Return the JSON Schema of a scenario file, with the schedulers that are registered at present.
 
-    Editors that know YAML complete and check keys with it; `unit` stands beside values that have one.
+    Editors can complete and check YAML with it. Values with a unit have a key `unit`.
     """
     schema = Scenario.model_json_schema(mode="validation")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "simqueue scenario"}

@@ -82,7 +82,7 @@ def put_in_words(details: ErrorDetails, data: Any) -> Finding:
     """Return one of pydantic's error details in terms of the keys in `data`."""
     kind = details["type"]
     if kind == PROBLEM:
-        depth = details["ctx"]["depth"]  # so many keys are named by the validator itself, whether they exist or not
+        depth = details["ctx"]["depth"]  # keys that the validator has named, whether they exist or not
         outer = details["loc"][: len(details["loc"]) - depth]
         path = (*path_in_file(outer, data), *details["loc"][len(outer) :])
         return Finding(path, text=details["ctx"]["text"], value=details["ctx"].get("value") or "")
@@ -103,7 +103,7 @@ def bound(details: ErrorDetails) -> str | None:
 
 
 def path_in_file(loc: KeyPath, data: Any, *, keep_last: bool = False) -> KeyPath:
-    """Drop from pydantic's location what is no key of the file: the names of a choice's branches."""
+    """Drop from pydantic's location the names of branches of a choice, which are not keys of the file."""
     path: KeyPath = ()
     place = data
     for depth, step in enumerate(loc):
@@ -135,7 +135,7 @@ def _wrong_tag(path: KeyPath, details: ErrorDetails, data: Any) -> Finding:
     if value == NO_TAG:
         others = [key for key in look_up(data, path[:-1])[1] if key != path[-1]]
         near = nearest(str(path[-1]), others)
-        meant = f" (is '{near}' meant for it?)" if near else ""
+        meant = f" (is '{near}' a misspelling of it?)" if near else ""
         return Finding(path, text=f"this key is missing{meant}; it must be {_choice(None, expected)}")
     return Finding(path, must=_choice(value, expected))
 

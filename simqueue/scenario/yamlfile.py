@@ -1,7 +1,7 @@
-"""Strict YAML: plain values, and where in the file each of them stands.
+"""Strict YAML: plain values, and the position of each in the file.
 
-The file is composed into YAML nodes, which know their lines, and these are turned into dictionaries, lists and
-scalars here. Nothing in a file can make an object or run code: a tag that is not one of YAML's plain ones is an error.
+The file is parsed into YAML nodes, which have line numbers, and the nodes are converted to dictionaries, lists and
+scalars here. A file cannot make objects or run code: a tag other than YAML's plain ones is an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from simqueue.errors import InputError, KeyPath
 
 _PLAIN = "tag:yaml.org,2002:"
 _MERGE = _PLAIN + "merge"
-_TEXTS = {_PLAIN + "str", _PLAIN + "timestamp", _PLAIN + "value", _MERGE}  # a date stays the text that was written
+_TEXTS = {_PLAIN + "str", _PLAIN + "timestamp", _PLAIN + "value", _MERGE}  # a date is kept as the text that was written
 _SCALARS = {_PLAIN + kind for kind in ("null", "bool", "int", "float")} | _TEXTS
 
 
@@ -32,16 +32,16 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a YAML file says, and where.
+    """The content of a YAML file with positions.
 
     Attributes
     ----------
     file : str
-        The name of the file as people know it.
+        The name of the file for messages; empty if there is no file.
     data : dict
         Its content as plain dictionaries, lists, strings, numbers, booleans and None.
     keys, values : dict of path to Position
-        Where each key and each value starts; list items are among the values only.
+        Start of each key and each value. List items are only in `values`.
     """
 
     file: str
@@ -50,7 +50,7 @@ class Document:
     values: dict[KeyPath, Position] = field(default_factory=dict)
 
     def position(self, path: KeyPath) -> Position:
-        """Return where the key at `path` stands, or the nearest thing above it that the file contains."""
+        """Return the position of the key at `path`, or of the nearest key above it that the file contains."""
         for end in range(len(path), 0, -1):
             position = self.keys.get(path[:end]) or self.values.get(path[:end])
             if position:
@@ -64,8 +64,7 @@ def read(path: Path) -> Document:
     Raises
     ------
     InputError
-        If the file cannot be read, is not YAML, repeats a key, uses a tag, or holds no mapping; one line each,
-        with file and line.
+        If the file cannot be read, is not YAML, repeats a key, uses a tag, or is not a mapping.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -81,13 +80,13 @@ def read(path: Path) -> Document:
 
 
 def parse(text: str, file: str) -> Document:
-    """Turn YAML text into a `Document`; `file` is the name that errors carry. Raises like `read`."""
+    """Parse YAML text; `file` is the name in messages. Raises the same errors as `read`."""
     node = _compose(text, file)
     if node is None:
-        raise InputError(f"{file}:1: the file is empty; a mapping of keys to values is needed")
+        raise InputError(f"{file}:1: the file is empty; it must be a mapping of keys to values")
     if not isinstance(node, MappingNode):
         kind = "a list" if isinstance(node, SequenceNode) else "a single value"
-        raise InputError(f"{file}:{_line(node)}: the file holds {kind}; a mapping of keys to values is needed")
+        raise InputError(f"{file}:{_line(node)}: the file is {kind}; it must be a mapping of keys to values")
     document = Document(file, {})
     document.data.update(_Reader(document).mapping(node, ()))
     return document
@@ -99,7 +98,7 @@ def parse_value(text: str, source: str) -> Any:
     Raises
     ------
     InputError
-        If it is not YAML; `source` is the name that the message carries.
+        If it is not YAML; `source` is the name in the message.
     """
     node = _compose(text, source)
     return None if node is None else _Reader(Document(source, {})).value(node, ())
@@ -113,7 +112,7 @@ def _compose(text: str, file: str) -> Node | None:
         unclosed = "'<stream end>'" in problem or "end of stream" in problem
         mark = (unclosed and error.context_mark) or error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        words = "a bracket or a quote that is opened here is never closed" if unclosed else _plain_words(problem)
+        words = "a bracket or quote that is opened here is not closed" if unclosed else _plain_words(problem)
         raise InputError(f"{_place(file, line)}: not valid YAML: {words}") from None
     except YAMLError as error:
         raise InputError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
@@ -121,18 +120,18 @@ def _compose(text: str, file: str) -> Node | None:
 
 
 def _plain_words(problem: str) -> str:
-    """Put the parser's most frequent complaints into words that say what to do."""
+    """Return the most frequent messages of the parser in words that say what to do."""
     if "'\\t'" in problem:
-        return "a tab where YAML wants spaces; indent with spaces"
+        return "a tab in the indentation; indent with spaces"
     if "mapping values are not allowed" in problem:
-        return "a ':' where no key can stand; check the indentation, or quote the text before it"
+        return "a ':' where there cannot be a key; check the indentation, or quote the text before it"
     if "found another document" in problem:
-        return "a second document ('---'); a file holds one"
+        return "a second document ('---'); a file can have only one"
     return problem
 
 
 def _place(file: str, line: int) -> str:
-    """Return ``file:line``; a flag of the command line has no lines."""
+    """Return ``file:line``, or only the flag for a value from the command line."""
     return file if file.startswith("--") else f"{file}:{line}"
 
 
@@ -141,7 +140,7 @@ def _line(node: Node) -> int:
 
 
 class _Reader:
-    """Turns nodes into plain values and notes their positions in the document."""
+    """Converts nodes to plain values and records their positions in the document."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -153,7 +152,7 @@ class _Reader:
         mark = node.start_mark
         self._document.values[path] = Position(int(mark.line) + 1, int(mark.column) + 1)
         if any(node is outer for outer in self._open):
-            raise self._error(node, "an alias (*) that contains itself")
+            raise self._error(node, "an alias (*) contains itself")
         self._open.append(node)
         try:
             if isinstance(node, ScalarNode):
@@ -166,7 +165,7 @@ class _Reader:
             self._open.pop()
 
     def mapping(self, node: Node, path: KeyPath) -> dict[str, Any]:
-        """Return a mapping's own entries, and under them those of its merge keys (``<<``)."""
+        """Return the entries of a mapping, with those of its merge keys (``<<``) as defaults."""
         self._check_tag(node, _PLAIN + "map")
         own: dict[str, Any] = {}
         merged: dict[str, Any] = {}
@@ -179,7 +178,7 @@ class _Reader:
             position = Position(_line(key_node), int(key_node.start_mark.column) + 1)
             if key in own:
                 first = self._document.keys[*path, key].line
-                raise self._error(key_node, f"the key '{key}' is given twice (first in line {first}); keep one of them")
+                raise self._error(key_node, f"the key '{key}' occurs twice (first in line {first}); keep one of them")
             own[key] = self.value(value_node, (*path, key))
             self._document.keys[*path, key] = position
         return {**merged, **own}
@@ -189,7 +188,7 @@ class _Reader:
         result: dict[str, Any] = {}
         for part in parts:
             if not isinstance(part, MappingNode):
-                raise self._error(part, "'<<' takes a mapping, or a list of mappings")
+                raise self._error(part, "'<<' needs a mapping, or a list of mappings")
             aside = _Reader(Document(self._document.file, {}))
             for key, value in aside.value(part, path).items():
                 result.setdefault(key, value)
@@ -203,7 +202,7 @@ class _Reader:
 
     def _key(self, node: Node) -> str:
         if not isinstance(node, ScalarNode):
-            raise self._error(node, "a key must be a plain word")
+            raise self._error(node, "a key must be a scalar")
         self._check_tag(node, *_SCALARS)
         return str(node.value)
 
@@ -219,7 +218,7 @@ class _Reader:
     def _check_tag(self, node: Node, *allowed: str) -> None:
         if node.tag not in allowed:
             tag = str(node.tag).replace(_PLAIN, "!!")
-            raise self._error(node, f"the tag '{tag}' is not allowed; write plain values")
+            raise self._error(node, f"the tag '{tag}' is not allowed; only plain values are")
 
     def _error(self, node: Node, problem: str) -> InputError:
         return InputError(f"{_place(self._document.file, _line(node))}: {problem}")

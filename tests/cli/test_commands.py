@@ -44,7 +44,7 @@ def _refused(capsys: Capture, *arguments: str) -> list[str]:
     [
         ("scheduler", "shedulr", ":11: policies.vllm.shedulr: unknown key 'shedulr'; did you mean 'scheduler'?"),
         ("max_num_seqs", "max_seq", ":11: policies.vllm.max_seq: unknown key 'max_seq'; did you mean 'max_num_seqs'?"),
-        ("seed: 3", "seed: 3\nseed: 4", ":3: the key 'seed' is given twice"),
+        ("seed: 3", "seed: 3\nseed: 4", ":3: the key 'seed' occurs twice"),
         ("rate_rps: 5", 'rate_rps: "10"', ":6: workload.arrivals.rate_rps = '10': must be a number > 0"),
         ("block_size: 16", "block_size: 16.5", ":4: kv_cache.block_size = 16.5: must be a whole number >= 1"),
         ("rate_rps: 5", "rate_rps: 0", ":6: workload.arrivals.rate_rps = 0: must be > 0"),

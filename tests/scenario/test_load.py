@@ -52,7 +52,7 @@ def test_valid_scenario(toy: WriteToy) -> None:
         (
             "distribution: exponential",
             "dist: exponential",
-            "toy.yaml:8: workload.prompt_tokens.distribution: this key is missing (is 'dist' meant for it?)",
+            "toy.yaml:8: workload.prompt_tokens.distribution: this key is missing (is 'dist' a misspelling of it?)",
         ),
         ("seed: 3", "horizon: 10", "toy.yaml:2: horizon: unknown key 'horizon'; did you mean 'horizon_s'? "),
         ("rate_rps: 5", 'rate_rps: "10"', "toy.yaml:6: workload.arrivals.rate_rps = '10': must be a number > 0, "),
@@ -110,7 +110,7 @@ def test_zero_negative_and_no_number(toy: WriteToy, old: str, path: str, bound: 
 def test_duplicate_key(toy: WriteToy) -> None:
     """A key that is given twice is refused, with both lines."""
     (found,) = _errors(toy(("workload:", "seed: 4\nworkload:")))
-    assert found == "toy.yaml:5: the key 'seed' is given twice (first in line 2); keep one of them"
+    assert found == "toy.yaml:5: the key 'seed' occurs twice (first in line 2); keep one of them"
 
 
 def test_all_mistakes_are_told_in_the_order_of_the_file(toy: WriteToy) -> None:
@@ -152,7 +152,7 @@ def test_blocks_auto_needs_hardware(toy: WriteToy) -> None:
 def test_step_time_is_needed_without_hardware(toy: WriteToy) -> None:
     """Without model and GPU there is no step time to fall back on."""
     (found,) = _errors(toy(("step_time: {kind: constant, seconds: 0.01}\n", "")))
-    assert "step_time: this key is missing; give it, or 'model' and 'gpu' for the roofline" in found
+    assert "step_time: this key is missing; give step_time, or 'model' and 'gpu' for the roofline" in found
 
 
 def test_model_that_does_not_fit(toy: WriteToy) -> None:

@@ -81,13 +81,13 @@ def test_aliases_and_merge_keys_are_copies() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("a: 1\nb: 2\na: 3\n", 3, "the key 'a' is given twice (first in line 1)"),
-        ("a:\n  b: 1\n  c: 2\n  b: 3\n", 4, "the key 'b' is given twice (first in line 2)"),
-        ("a:\n\tb: 1\n", 2, "a tab where YAML wants spaces"),
-        ("a: b: c\n", 1, "a ':' where no key can stand"),
-        ("x: 1\na: [1, 2\n", 2, "never closed"),
-        ("- 1\n", 1, "the file holds a list"),
-        ("word\n", 1, "the file holds a single value"),
+        ("a: 1\nb: 2\na: 3\n", 3, "the key 'a' occurs twice (first in line 1)"),
+        ("a:\n  b: 1\n  c: 2\n  b: 3\n", 4, "the key 'b' occurs twice (first in line 2)"),
+        ("a:\n\tb: 1\n", 2, "a tab in the indentation"),
+        ("a: b: c\n", 1, "a ':' where there cannot be a key"),
+        ("x: 1\na: [1, 2\n", 2, "is not closed"),
+        ("- 1\n", 1, "the file is a list"),
+        ("word\n", 1, "the file is a single value"),
         ("", 1, "the file is empty"),
         ("# only a comment\n", 1, "the file is empty"),
         ("a: 1\n---\nb: 2\n", 2, "a second document"),
@@ -95,8 +95,8 @@ def test_aliases_and_merge_keys_are_copies() -> None:
         ("a: !mine 1\n", 1, "the tag '!mine' is not allowed"),
         ("a: &x [*x]\n", 1, "contains itself"),
         ("a: *nothing\n", 1, "undefined alias"),
-        ("? [a, b]\n: 1\n", 1, "a key must be a plain word"),
-        ("a:\n  <<: 3\n", 2, "'<<' takes a mapping"),
+        ("? [a, b]\n: 1\n", 1, "a key must be a scalar"),
+        ("a:\n  <<: 3\n", 2, "'<<' needs a mapping"),
     ],
 )
 def test_errors_are_one_line_with_the_place(text: str, line: int, words: str) -> None:
