@@ -8,6 +8,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from simqueue.errors import InputError
+from simqueue.names import unknown
 from simqueue.theory import bulk, disciplines, many_servers, renewal, sharing, single_server, tails
 
 Formula = Callable[..., Any]
@@ -55,9 +56,9 @@ def parameters(formula: Formula) -> dict[str, str]:
     }
 
 
-def first_line(formula: Formula) -> str:
-    """Return the summary line of a formula's docstring."""
-    return (inspect.getdoc(formula) or "").partition("\n")[0]
+def description(formula: Formula) -> str:
+    """Return what a formula computes, from the summary line of its docstring."""
+    return (inspect.getdoc(formula) or "").partition("\n")[0].removeprefix("Return ").removesuffix(".")
 
 
 def evaluate(name: str, given: Mapping[str, float]) -> dict[str, float]:
@@ -77,11 +78,12 @@ def evaluate(name: str, given: Mapping[str, float]) -> dict[str, float]:
     """
     formula = FORMULAS[name]
     known = inspect.signature(formula).parameters
-    unknown = [key for key in given if key not in known]
+    for key in given:
+        if key not in known:
+            raise InputError(f"{name}: {unknown('parameter', key, known)}")
     missing = [key for key, parameter in known.items() if parameter.default is parameter.empty and key not in given]
-    if unknown or missing:
-        wrong = f"unknown parameter '{unknown[0]}'" if unknown else f"missing parameter '{missing[0]}'"
-        raise InputError(f"{name}: {wrong}; it takes {', '.join(known)}")
+    if missing:
+        raise InputError(f"{name}: missing parameter '{missing[0]}'; parameters: {', '.join(known)}")
     values = {key: _number(name, key, str(known[key].annotation), value) for key, value in given.items()}
     found = formula(**values)
     if is_dataclass(found) and not isinstance(found, type):

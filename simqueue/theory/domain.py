@@ -29,5 +29,5 @@ def stable(utilisation: float) -> None:
     """Raise `InputError` unless the queue has a steady state: utilisation > 0 and < 1."""
     if not 0 < utilisation < 1:
         raise InputError(
-            f"utilisation {utilisation:.6g}: a steady state needs 0 < utilisation < 1; change the arrival rate"
+            f"utilisation {utilisation:.6g}: must be > 0 and < 1 for a steady state; lower the arrival rate"
         )

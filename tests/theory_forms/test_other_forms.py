@@ -9,7 +9,7 @@ from scipy import stats
 
 from simqueue.errors import InputError
 from simqueue.theory import bulk, disciplines, many_servers, renewal, sharing, tails
-from simqueue.theory.catalog import FORMULAS, evaluate, first_line
+from simqueue.theory.catalog import FORMULAS, description, evaluate
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_heavy_tails_cost_fcfs_a_power() -> None:
 def test_formulas_by_name() -> None:
     """The catalogue gives what the functions give, describes all of them, and rejects unknown parameters."""
     assert evaluate("mm1", {"arrival_rate": 0.8, "service_rate": 1})["mean_wait_s"] == pytest.approx(4)
-    assert all(first_line(formula) for formula in FORMULAS.values())
+    assert all(description(formula) for formula in FORMULAS.values())
     for wrong in ({"arrival_rate": 0.8}, {"arrival_rate": 0.8, "service_rate": 1, "x": 1}):
         with pytest.raises(InputError, match="parameter"):
             evaluate("mm1", wrong)

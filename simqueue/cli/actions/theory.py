@@ -11,18 +11,18 @@ from rich.text import Text
 from simqueue.cli.actions.screen import console
 from simqueue.errors import InputError
 from simqueue.names import unknown
-from simqueue.theory.catalog import FORMULAS, evaluate, first_line, parameters
+from simqueue.theory.catalog import FORMULAS, description, evaluate, parameters
 
 
 def theory(name: str | None, values: list[str] | None, json_: bool) -> None:
     """List the formulas, list the parameters of one, or evaluate it."""
     if name is None:
-        _print_pairs([(known, first_line(formula)) for known, formula in FORMULAS.items()])
+        _print_pairs([(known, description(formula)) for known, formula in FORMULAS.items()])
         return
     if name not in FORMULAS:
         raise InputError(f"theory: {unknown('formula', name, FORMULAS)}")
     if not values:
-        typer.echo(first_line(FORMULAS[name]))
+        typer.echo(description(FORMULAS[name]))
         _print_pairs(list(parameters(FORMULAS[name]).items()))
         return
     found = evaluate(name, dict(_parsed(text) for text in values))
