@@ -146,23 +146,28 @@ def _draw_band(ax: Axes, panel: BandPanel, styles: Sequence[LineStyle]) -> None:
     if not drawn:
         say_empty(ax, "undefined")
         return
-    low, high = panel.band
-    least = min(mean for points, _ in drawn for _, mean, _ in points)
-    highest = max(mean + (width or 0.0) for points, _ in drawn for _, mean, width in points)
+    everything = [point for points, _ in drawn for point in points]
+    least = min(mean for _, mean, _ in everything)
     for points, style in drawn:
-        ax.plot([x for x, _, _ in points], [mean for _, mean, _ in points], marker="o", markersize=4, **style.look)
-        for x, start, end in _intervals(points):
-            ax.vlines(x, max(start, 0.5 * least), end, color=style.color, linewidth=1.2)
+        _draw_points(ax, points, style, floor=0.5 * least)
     plain_log_y(ax)
+    low, high = panel.band
     bottom = 0.55 * min(least, low or high)
     ax.axhspan(max(low, bottom), high, facecolor="0.85", edgecolor="0.5", zorder=0)
-    ax.set_ylim(bottom, 1.3 * max(high, highest))
+    ax.set_ylim(bottom, 1.3 * max(high, *(mean + (width or 0.0) for _, mean, width in everything)))
     for points, style in drawn:
         mark_cut(ax, [(x, start) for x, start, _ in _intervals(points)], style.color)
     ax.set_xscale("log")
-    ticks = sorted({x for points, _ in drawn for x, _, _ in points})
+    ticks = sorted({x for x, _, _ in everything})
     ax.set_xticks(ticks, [number(tick) for tick in ticks])
     ax.minorticks_off()
+
+
+def _draw_points(ax: Axes, points: Sequence[Point], style: LineStyle, *, floor: float) -> None:
+    """Draw means as a line and their intervals as bars, which end at `floor` at the lowest."""
+    ax.plot([x for x, _, _ in points], [mean for _, mean, _ in points], marker="o", markersize=4, **style.look)
+    for x, start, end in _intervals(points):
+        ax.vlines(x, max(start, floor), end, color=style.color, linewidth=1.2)
 
 
 def _intervals(points: Sequence[Point]) -> list[tuple[float, float, float]]:
