@@ -1,4 +1,4 @@
-"""Policies compared on common random numbers: paired differences over replications, in words."""
+"""Comparison of policies on common random numbers: paired differences over replications."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Compared:
     ----------
     metric, policy, baseline : str
     found : Comparison or None
-        None where there is nothing to compare.
+        None if there is nothing to compare.
     verdict : str
-        better, worse, no difference shown, the same, or why nothing can be said.
+        better, worse, no difference shown, the same, or why there is no comparison.
     """
 
     metric: str
@@ -37,14 +37,14 @@ class Compared:
     verdict: str
 
     def difference(self) -> str:
-        """Return the difference with its half-width, for people."""
+        """Return the difference with its half-width."""
         if self.found is None:
             return _UNDEFINED
         width = self.found.difference.half_width
         return f"{self.found.difference.mean:+.4g}" + ("" if width is None else f" ±{width:.2g}")
 
     def ratio(self) -> str:
-        """Return the ratio with the ends of its interval, for people."""
+        """Return the ratio with the ends of its interval."""
         found = self.found
         if found is None or found.ratio is None:
             return _UNDEFINED
@@ -52,12 +52,12 @@ class Compared:
         return f"{found.ratio:.4g}{ends}"
 
     def p(self) -> str:
-        """Return the adjusted p-value, for people."""
+        """Return the adjusted p-value."""
         p = None if self.found is None else self.found.adjusted_p
         return _UNDEFINED if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
     def plain(self) -> dict[str, Any]:
-        """Return plain values, None where undefined."""
+        """Return plain values, None if undefined."""
         found = self.found
         return {
             "metric": self.metric,

@@ -1,4 +1,4 @@
-"""Which exact theory a policy of a scenario is a case of, if any, and what that theory says of it."""
+"""The exact theory that applies to a policy of a scenario, if there is one, and its predictions."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from simqueue.workload.lengths.table import TableLength
 
 _FLUID_TOKENS = 100
 _BUSY_BATCH = 10.0
-"""Mean batch from which on a server with free slots is idle with a probability below exp(-10)."""
+"""Mean batch above which a server with free slots is idle with a probability below exp(-10)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a theory says of a policy.
+    """The predictions of an exact theory for a policy.
 
     Attributes
     ----------
     model : str
-        Name of the theory; empty where none applies.
+        Name of the theory; empty if none applies.
     values : dict of summary column to float
         Means, in the column's unit.
     why_not : str
@@ -48,7 +48,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """One policy in the terms of theory."""
+    """One policy in the terms of queueing theory."""
 
     rate: float
     prompt: LengthDistribution
@@ -61,26 +61,26 @@ class _Case:
 
     @property
     def prefill_s(self) -> float:
-        """Mean time of a prompt alone."""
+        """Mean prefill time of a request that runs alone."""
         return _linear(self.step, self.prompt.mean())
 
     @property
     def decode_s(self) -> float:
-        """Time of a decode step of one request without context."""
+        """Time of a decode step with one request, without the cost of its context."""
         return self.step.seconds(Batch(1, 1, 0, sampled_rows=1))
 
 
 def predict(scenario: ResolvedScenario, policy: ResolvedPolicy) -> Prediction:
-    """Return the exact theory of a policy and its values, or why there is none.
+    """Return the predictions of the exact theory of a policy, or why there is none.
 
     Raises
     ------
     InputError
-        If the scenario cannot be built, or has no steady state.
+        If a file of the workload cannot be read, or if there is no steady state.
     """
     case = _case(scenario, policy)
     if isinstance(case, str):
-        return Prediction("", {}, case)
+        return _no_theory(case)
     if policy.scheduler == "static":
         return _waves(case)
     if case.slots == 1:
@@ -89,16 +89,16 @@ def predict(scenario: ResolvedScenario, policy: ResolvedPolicy) -> Prediction:
 
 
 def _case(scenario: ResolvedScenario, policy: ResolvedPolicy) -> _Case | str:
-    """Return the policy in the terms of theory, or why it is no case of it."""
+    """Return the policy in the terms of queueing theory, or why no exact theory applies."""
     workload = scenario.workload
     if workload is None or workload.timeout_s is not None or workload.max_concurrency is not None:
-        return "exact theory needs one workload of patient clients"
+        return "there must be one workload, without timeout_s and max_concurrency"
     arrivals, prompts, outputs = workload.arrivals, workload.prompt_tokens, workload.output_tokens
     independent = not (workload.system_prompt or workload.prompt_output_correlation)
     if not isinstance(arrivals, PoissonArrivalsSettings) or prompts is None or outputs is None or not independent:
-        return "exact theory needs Poisson arrivals with independent laws of lengths"
+        return "arrivals must be Poisson, and lengths independent"
     if not isinstance(policy.step_time, ConstantStepTime | LinearStepTime):
-        return "exact theory needs a constant or linear step time"
+        return "the step time must be constant or linear"
     prompt, output = (build_lengths(law, scenario.base_dir) for law in (prompts, outputs))
     slots = getattr(policy.settings, "max_num_seqs", 0)
     given = isinstance(prompts, EmpiricalLengthSettings)
@@ -107,27 +107,31 @@ def _case(scenario: ResolvedScenario, policy: ResolvedPolicy) -> _Case | str:
 
 
 def _other_limits(case: _Case, pool_tokens: int) -> str:
-    """Return what beside slots and steps may limit the policy, which no exact theory covers; empty: nothing."""
+    """Return what else can limit the policy, besides slots and step time, or an empty text if nothing does."""
     settings, scheduler = case.policy.settings, case.policy.scheduler
     if scheduler not in ("static", "continuous", "chunked") or getattr(settings, "prefill", "mixed") != "mixed":
-        return f"there is no exact theory of the scheduler '{scheduler}' with these settings"
+        return f"the scheduler must be static, continuous with prefill: mixed, or chunked; it is {scheduler}"
     busiest = min(case.slots, 20 + 4 * case.rate)
     if pool_tokens < busiest * (case.prompt.mean() + 12 * case.output.mean()):
-        return "the KV pool may limit, which no exact theory covers"
+        return "the KV pool must not be the limit"
     prompt = case.prompt.mean() + 12 * math.sqrt(case.prompt.variance())
     chunk = min(
         getattr(settings, "chunk_tokens", None) or math.inf, getattr(settings, "max_num_batched_tokens", math.inf)
     )
     together = case.slots if case.slots > 1 else 0
     if (scheduler == "chunked" and prompt > chunk) or (scheduler != "static" and case.prompt.mean() * together > chunk):
-        return "the token budget may limit or cut prompts, which no exact theory covers"
+        return "the token budget must not be the limit, nor split prompts"
     return ""
 
 
 def _one_at_a_time(case: _Case) -> Prediction:
     context_s = getattr(case.step, "per_context_token_s", 0.0)
     if context_s and (case.prompt.variance() or case.output.variance()):
-        return Prediction("", {}, "with a cost of context, random lengths make service times that are not independent")
+        return Prediction(
+            "",
+            {},
+            "random lengths need per_context_token_s: 0, or service times are dependent",
+        )
     decodes = case.output.mean() - 1
     # the fed token of the j-th decode attends to prompt + j tokens
     reading_s = context_s * decodes * (case.prompt.mean() + case.output.mean() / 2)
@@ -141,12 +145,12 @@ def _one_at_a_time(case: _Case) -> Prediction:
     elif order == "shortest_prompt" and case.given_prompts and not case.output.variance():
         wait_s, name = _shortest_first(case, mean_s), "M/G/1, priorities"
     else:
-        return Prediction("", {}, f"there is no exact theory of order: {order} with these lengths")
+        return _no_theory(f"order: {order} needs constant outputs, and prompts drawn from given values")
     return _prediction(name, wait_s, case.prefill_s, mean_s)
 
 
 def _shortest_first(case: _Case, mean_s: float) -> float:
-    """Return the mean wait with the shortest prompt first: a class for every length (Cobham)."""
+    """Return the mean wait with the shortest prompt first: one priority class per length (Cobham)."""
     prompt = case.prompt
     if not isinstance(prompt, TableLength):
         return math.nan
@@ -162,7 +166,7 @@ def _shortest_first(case: _Case, mean_s: float) -> float:
 
 def _batched(case: _Case) -> Prediction:
     if getattr(case.policy.settings, "order", "fcfs") != "fcfs":
-        return Prediction("", {}, "with several slots there is exact theory of order: fcfs only")
+        return _no_theory("several slots need order: fcfs")
     output = case.output.mean()
     if isinstance(case.step, ConstantStepTime):
         step_s = case.step.step_s
@@ -174,7 +178,11 @@ def _batched(case: _Case) -> Prediction:
             free = free_slots(case.rate, output, step_s)
             values = {"mean_ttft_ms": 1000 * free.ttft_s, "mean_e2el_ms": 1000 * free.e2el_s}
             return Prediction("M/G/∞ in steps", values)
-        return Prediction("", {}, "constant steps: exact for geometric outputs, or a busy server with slots for all")
+        return Prediction(
+            "",
+            {},
+            "constant steps need geometric outputs, or a busy server with a slot for every request",
+        )
     return _shared(case, output)
 
 
@@ -183,16 +191,18 @@ def _shared(case: _Case, output: float) -> Prediction:
     plain = isinstance(step, LinearStepTime) and not step.per_prefill_token_s and not step.per_context_token_s
     if not plain or output < _FLUID_TOKENS:
         return Prediction(
-            "", {}, "linear steps: exact for free prefill, no cost of context and outputs of 100 tokens on"
+            "",
+            {},
+            "linear steps need free prefill and context, and mean outputs of at least 100 tokens",
         )
     if not isinstance(step, LinearStepTime):
-        return Prediction("", {}, "not linear")
+        return _no_theory("the step time must be linear")
     # the first token comes with the free prefill, so output - 1 tokens share the server
     found = shared_decoding(case.rate, output - 1, step.overhead_s + step.decode_base_s, step.per_decode_s)
     if case.slots < found.mean_batch + 8 * math.sqrt(found.variance_batch):
-        return Prediction("", {}, "the slots may limit, which no exact theory covers for linear steps")
+        return _no_theory("with linear steps the slots must not be the limit")
     values = {
-        # sojourns are proportional to lengths, so the mean over requests is that over tokens; ITL is of the whole run
+        # sojourn times are proportional to lengths, so the mean over requests equals the mean over tokens
         "mean_tpot_ms": 1000 * found.itl_s,
         "mean_ttft_ms": 1000 * found.ttft_s,
         "mean_e2el_ms": 1000 * (found.ttft_s + (output - 1) * found.itl_s),
@@ -205,7 +215,7 @@ def _waves(case: _Case) -> Prediction:
     constant = isinstance(case.prompt, ConstantLength) and isinstance(case.output, ConstantLength)
     usual = getattr(settings, "batch", "dynamic") == "dynamic" and getattr(settings, "release", "") == "wave_end"
     if not (constant and usual):
-        return Prediction("", {}, "waves: exact for constant lengths, batch: dynamic and release: wave_end")
+        return _no_theory("waves need constant lengths, batch: dynamic and release: wave_end")
     prompt, output = round(case.prompt.mean()), round(case.output.mean())
     seconds = [wave_seconds(case.step, rows, prompt, output) for rows in range(1, case.slots + 1)]
     found = timed_batching(case.rate, seconds)
@@ -213,6 +223,10 @@ def _waves(case: _Case) -> Prediction:
         "bulk service",
         {"mean_queue_ms": 1000 * found.mean_wait_s, "mean_e2el_ms": 1000 * found.mean_sojourn_s},
     )
+
+
+def _no_theory(why: str) -> Prediction:
+    return Prediction("", {}, f"no exact theory: {why}")
 
 
 def _prediction(model: str, wait_s: float, first_step_s: float, service_s: float) -> Prediction:
@@ -227,7 +241,7 @@ def _prediction(model: str, wait_s: float, first_step_s: float, service_s: float
 
 
 def _linear(step: StepTime, prompt_tokens: float) -> float:
-    """Return the time of a prompt alone; a straight line between whole numbers of tokens."""
+    """Return the step time of a prompt alone, interpolated between whole numbers of tokens."""
     low = max(1, math.floor(prompt_tokens))
     at_low, at_next = (step.seconds(Batch(prefill=((0, n),), sampled_rows=1)) for n in (low, low + 1))
     return at_low + (prompt_tokens - low) * (at_next - at_low)

@@ -1,4 +1,4 @@
-"""What a scenario asks of each policy against what the policy can carry: capacity, load, estimates."""
+"""The load that a scenario offers to each policy: capacity, load, estimated latencies."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from simqueue.workload.build import build_arrivals, build_lengths
 from simqueue.workload.streams import stream
 
 SAMPLE = 65_536
-"""Lengths drawn for what a law does not know of itself, such as the longest of a batch."""
+"""Number of lengths drawn for what a distribution has no formula for, such as the longest of a batch."""
 LEAST_FOR_RATE = 20
-"""Recorded or listed requests from which on their rate means something."""
+"""Least number of recorded or listed requests that have an arrival rate."""
 NEAR = 1.25
-"""Slots and budget that limit at rates within this factor, with a budget below SMALL prompts, have been seen to carry 3
-to 15 % less than the law says (8B on an H100's roofline, 64 slots, budgets of 512 to 1,536 at prompts of 1,050)."""
+"""If the limits by slots and by token budget are within this factor, and the budget is below SMALL prompts, simulated
+capacities were 3 to 15 % below the capacity law (8B on the roofline of an H100, 64 slots, budgets of 512 to 1,536,
+prompts of 1,050 tokens)."""
 SMALL = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What the workload asks for.
+    """The load of a workload.
 
     Attributes
     ----------
     rate_rps : float or None
-        Arrivals per second; None where there is no such thing (all at once, a handful of listed requests).
+        Arrivals per second; None if there is no rate (all at once, a few listed requests).
     gap_scv : float
-        Squared coefficient of variation of the gaps.
+        Squared coefficient of variation of the gaps between arrivals.
     lengths : Lengths
     """
 
@@ -51,20 +52,20 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class PolicyLoad:
-    """One policy under the scenario's demand.
+    """The load of one policy.
 
     Attributes
     ----------
     capacity : Capacity or None
-        None where no law is known for the policy.
+        None if no capacity law is known for the policy.
     load : float or None
         Offered rate over capacity.
     estimate : OperatingPoint or None
-        Below capacity, where estimates exist.
+        None at or above capacity.
     why_not : str
         Empty, or why there is no capacity.
     caution : str
-        Empty, or why the capacity may be further off than the law mostly is.
+        Empty, or why the capacity is less accurate than usual.
     """
 
     capacity: Capacity | None
@@ -85,14 +86,14 @@ def policy_loads(
     ----------
     scenario : ResolvedScenario
     requests : sequence of Request, optional
-        The traffic of replication 0, if it is known; traces and listed requests are described by it.
+        The requests of replication 0, if they are known. They describe traces and listed requests.
     servers : mapping of str to Server or None, optional
-        Each policy as `server` describes it; by default the policies are built for it.
+        Each policy as `server` describes it. By default the policies are built to describe them.
 
     Raises
     ------
     InputError
-        If something written down is wrong.
+        If the scenario is wrong.
     """
     asked = demand(scenario, requests)
     described = all_servers(scenario) if servers is None else servers
@@ -106,25 +107,25 @@ def all_servers(scenario: ResolvedScenario) -> dict[str, Server | None]:
 
 
 def demand(scenario: ResolvedScenario, requests: Sequence[Request] | None = None) -> Demand | None:
-    """Return rate and lengths of a scenario's workload: of its laws where it has some, else of its requests."""
+    """Return rate and lengths of a workload: those of its distributions, if it has them, otherwise of its requests."""
     workload = scenario.workload
     if workload is None or workload.system_prompt is not None or workload.prompt_output_correlation:
         return _observed(_fixed(scenario) if requests is None else requests)
     if workload.arrivals is not None and workload.prompt_tokens is not None and workload.output_tokens is not None:
-        laws = [build_lengths(law, scenario.base_dir) for law in (workload.prompt_tokens, workload.output_tokens)]
-        prompts, outputs = (law.sample(stream(0, 0, f"capacity.{i}"), SAMPLE) for i, law in enumerate(laws))
-        prompt, output = ((law.mean(), law.variance()) for law in laws)
-        finite = np.isfinite((*prompt, *output)).all()  # a heavy tail may have no variance; then the sample has to do
-        lengths = from_moments(prompt, output, prompts, outputs) if finite else from_sample(prompts, outputs)
+        lengths = [build_lengths(one, scenario.base_dir) for one in (workload.prompt_tokens, workload.output_tokens)]
+        prompts, outputs = (one.sample(stream(0, 0, f"capacity.{i}"), SAMPLE) for i, one in enumerate(lengths))
+        prompt, output = ((one.mean(), one.variance()) for one in lengths)
+        finite = np.isfinite((*prompt, *output)).all()  # a heavy tail has no variance; then the sample is used
+        found = from_moments(prompt, output, prompts, outputs) if finite else from_sample(prompts, outputs)
         arrivals = build_arrivals(workload.arrivals, scenario.base_dir)
-        return Demand(arrivals.mean_rate_rps, 1.0 if arrivals.gap_scv is None else arrivals.gap_scv, lengths)
+        return Demand(arrivals.mean_rate_rps, 1.0 if arrivals.gap_scv is None else arrivals.gap_scv, found)
     if requests is None:
         requests = _fixed(scenario)
     return _observed(requests)
 
 
 def _fixed(scenario: ResolvedScenario) -> Sequence[Request]:
-    """Return the requests if their times do not depend on the answers and they fit in memory; else none."""
+    """Return the requests if their arrival times are fixed and they fit into memory, otherwise none."""
     traffic = make_traffic(scenario)
     return traffic.requests if isinstance(traffic.requests, list) and not traffic.session_groups else ()
 
@@ -156,7 +157,7 @@ def _policy_load(policy: ResolvedPolicy, described: Server | None, asked: Demand
 
 
 def loaded(step_time: StepTime, described: Server, asked: Demand) -> PolicyLoad:
-    """Return capacity, load and estimates of one server."""
+    """Return capacity, load and estimates of one policy, which `described` describes."""
     limit = capacity(step_time, asked.lengths, described)
     doubt = _caution(limit, described, asked.lengths.prompt)
     if asked.rate_rps is None:
@@ -166,7 +167,7 @@ def loaded(step_time: StepTime, described: Server, asked: Demand) -> PolicyLoad:
 
 
 def _caution(limit: Capacity, described: Server, prompt_tokens: float) -> str:
-    """Say where prompts queue for the token budget while they hold slots, which the law does not see."""
+    """Return a caution if prompts wait for the token budget while they hold slots: the capacity law ignores that."""
     budget = described.max_num_batched_tokens
     if budget is None or budget >= SMALL * prompt_tokens or described.batching != "chunked":
         return ""
@@ -174,13 +175,13 @@ def _caution(limit: Capacity, described: Server, prompt_tokens: float) -> str:
     if not 1 / NEAR < budget_rps / limit.limits_rps["slots"] < NEAR:
         return ""
     return (
-        f"slots ({limit.limits_rps['slots']:.3g} req/s) and a token budget of about a prompt ({budget_rps:.3g} req/s) "
-        "limit at nearly the same rate: the capacity may be up to some 15 % too high"
+        f"slots ({limit.limits_rps['slots']:.3g} req/s) and token budget ({budget_rps:.3g} req/s, about one prompt) "
+        "limit at nearly the same rate: the capacity can be up to 15 % too high"
     )
 
 
 def server(built: Policy) -> Server | None:
-    """Return what limits a policy, in the terms of the capacity law; None if the policy does not describe itself."""
+    """Return the limits of a policy, in the terms of the capacity law; None if the policy does not declare them."""
     batching, kv = declared_batching(built), built.kv
     if batching is None:
         return None

@@ -1,4 +1,4 @@
-"""A scenario's policies over a range of arrival rates: the capacity law's curves, and simulated points beside them."""
+"""The policies of a scenario at several arrival rates: curves of the capacity law, and simulated points."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METRICS = ("request_throughput", "mean_tpot_ms", "mean_ttft_ms")
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One policy by the capacity law, over rates per second; None where there is no estimate.
+    """The estimates of the capacity law for one policy, over the arrival rate; None if there is no estimate.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One policy, simulated at one rate; a metric is None where it is undefined or the run overloaded."""
+    """One policy, simulated at one rate. A metric is None if it is undefined or if the run is overloaded."""
 
     policy: str
     rate_rps: float
@@ -51,7 +51,7 @@ class Point:
 
 
 def curves(scenario: ResolvedScenario, points: int = 60) -> list[Curve]:
-    """Return the capacity law's curve of every policy for which there is one.
+    """Return the curve of every policy that the capacity law describes.
 
     Raises
     ------
@@ -80,15 +80,15 @@ def simulated(
     requests: int,
     workers: int | None = None,
 ) -> list[Point]:
-    """Simulate every policy at each rate, with the first fifth of the time cut as warm-up.
+    """Simulate every policy at each rate. The first fifth of the time is warm-up.
 
     Parameters
     ----------
     scenario : Scenario
-        Its arrivals have a rate_rps.
+        Its arrivals must have a `rate_rps`.
     rates_rps : sequence of float
     replications, requests : int
-        Runs at each rate, and requests in each.
+        Replications at each rate, and requests per replication.
     workers : int, optional
         Processes.
     """
@@ -120,7 +120,7 @@ def saturation_throughput(
     replications: int,
     middle: tuple[float, float] = (0.2, 0.8),
 ) -> Interval:
-    """Return the throughput of a policy with a backlog of all requests at time 0, in requests per second.
+    """Return the throughput of a policy if all requests arrive at time 0, in requests per second.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def saturation_throughput(
     policy : str
     requests, replications : int
     middle : (float, float)
-        Shares of the completions between which the rate is taken, so that filling and draining are left out.
+        The rate is measured between these shares of the completions, without filling and draining.
     """
     varied = scenario.with_(
         policies=[policy],
@@ -152,10 +152,10 @@ def saturation_throughput(
 def _asked(scenario: ResolvedScenario) -> Demand:
     arrivals = scenario.workload.arrivals if scenario.workload is not None else None
     if arrivals is None or build_arrivals(arrivals, scenario.base_dir).mean_rate_rps is None:
-        raise InputError("capacity: curves over the rate need workload.arrivals with a rate_rps")
+        raise InputError("curves over the arrival rate need workload.arrivals with a rate_rps")
     asked = demand(scenario)
     if asked is None:
-        raise InputError("capacity: the workload has no requests")
+        raise InputError("the workload has no requests")
     return asked
 
 

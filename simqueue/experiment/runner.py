@@ -1,4 +1,4 @@
-"""Run a scenario: every policy on the same traffic."""
+"""Run a scenario: every policy on the same requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 from simqueue import __version__
 from simqueue.experiment.offered_load import policy_loads
-from simqueue.experiment.replications import Progress, all_replications, precision_note, warm_up
+from simqueue.experiment.replication import Progress
+from simqueue.experiment.replications import all_replications, precision_note
+from simqueue.experiment.warmup import warm_up
 from simqueue.results.result import Result
 from simqueue.results.steadiness import OfferedLoad
 from simqueue.scenario.library import find
@@ -19,7 +21,7 @@ from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.intervals import CONFIDENCE
 
 CHECK_SWITCH = "SIMQUEUE_CHECK"
-"""Environment variable: 1 verifies the invariants of every run after every step."""
+"""Environment variable: 1 checks the invariants of every run after every step."""
 
 
 def run(
@@ -32,27 +34,26 @@ def run(
     workers: int | None = None,
     stream_to: Path | None = None,
 ) -> Result:
-    """Run every policy of a scenario on the same traffic.
+    """Run every policy of a scenario on the same requests.
 
     Parameters
     ----------
-    scenario : Scenario, path or mapping
-        A scenario, the file it is in, or its keys as a mapping.
+    scenario : Scenario, ResolvedScenario, path or mapping
+        A scenario, a scenario file, the name of a packaged scenario, or the keys of a scenario.
     overrides : sequence of str
-        ``key.path=value``, as with ``--set``.
+        ``key.path=value``, as with ``--set``. Only for a file or keys.
     seed : int, optional
-        Takes the place of the scenario's own.
+        Overrides the seed of a file or of keys.
     progress : callable, optional
         See `Progress`.
     check : bool, optional
-        Verify the invariants of the run after every step. By default as the environment variable SIMQUEUE_CHECK
-        says (1: yes).
-
+        Check the invariants of the run after every step. By default the environment variable SIMQUEUE_CHECK decides
+        (1: yes).
     workers : int, optional
-        Processes that share replications; by default as many as there are cores. The result does not depend on it.
+        Number of processes for replications; by default the number of cores. The result does not depend on it.
     stream_to : Path, optional
-        Folder in which each policy's requests, steps and gaps between tokens are written, as Parquet, while they are
-        made; memory then does not grow with them. For one replication.
+        Folder to which the requests, steps and gaps between tokens of each policy are written during the run, as
+        Parquet. Memory then does not grow with the run. Only with a single replication.
 
     Returns
     -------
@@ -61,7 +62,7 @@ def run(
     Raises
     ------
     InputError
-        If something written down is wrong.
+        If the scenario is wrong.
     RunError
         If the run itself fails.
     """

@@ -1,4 +1,4 @@
-"""Theory against simulation: cases that have both, and the rule by which they agree."""
+"""Comparison of the simulation with queueing theory: cases with an exact theory, and when the two agree."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from simqueue.statistics.intervals import Interval, mean_interval
 
 HALF_WIDTHS = 3.0
 RELATIVE = 0.02
-"""A difference passes within three half-widths of the interval, or within 2 %."""
+"""A mean agrees if it is within this many half-widths of its interval, or within this share of the theory."""
 WIDEST = 0.03
-"""An interval wider than this share of the theory's value decides nothing."""
+"""If the half-width exceeds this share of the theory, there are not enough runs for a verdict."""
 
 AGREES, DIFFERS, NOT_ENOUGH, NO_THEORY = "agrees", "DIFFERS", "not enough runs", "no exact theory"
 
@@ -118,7 +118,7 @@ CASES: Mapping[str, Mapping[str, Any]] = {
         "policies": {"static": {"scheduler": "static", "max_num_seqs": 16}},
     },
 }
-"""Special cases of serving that queueing theory solves; each is a scenario with one policy."""
+"""Cases with an exact theory: name -> keys of a scenario with one policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Verified:
     verdict : str
         agrees, DIFFERS, not enough runs, or no exact theory.
     note : str
-        Why no theory applies.
+        Why there is no exact theory.
     """
 
     case: str
@@ -152,14 +152,14 @@ def case_scenario(name: str, *, seed: int = 1, replications: int = 1) -> Scenari
 
 
 def verify(scenario: Scenario | ResolvedScenario, *, workers: int | None = None) -> Iterator[Verified]:
-    """Run a scenario and yield, policy by policy, how its means compare with those of exact theory.
+    """Run a scenario and yield the comparison of its means with exact theory, for each policy and metric.
 
     Parameters
     ----------
-    scenario : Scenario
-        With several replications; without, nothing can be told.
+    scenario : Scenario or ResolvedScenario
+        With several replications; with one there is no verdict.
     workers : int, optional
-        Processes.
+        Number of processes.
     """
     scenario = scenario.resolve() if isinstance(scenario, Scenario) else scenario
     predictions = {policy.name: predict(scenario, policy) for policy in scenario.policies}
@@ -176,7 +176,7 @@ def verify(scenario: Scenario | ResolvedScenario, *, workers: int | None = None)
 
 
 def verdict(theory: float, simulated: Interval | None) -> str:
-    """Return whether a simulated mean agrees with theory: see `HALF_WIDTHS`, `RELATIVE` and `WIDEST`."""
+    """Return whether a simulated mean agrees with theory; see `HALF_WIDTHS`, `RELATIVE` and `WIDEST`."""
     if simulated is None or simulated.half_width is None or simulated.half_width > WIDEST * abs(theory):
         return NOT_ENOUGH
     allowed = max(HALF_WIDTHS * simulated.half_width, RELATIVE * abs(theory))

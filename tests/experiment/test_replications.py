@@ -269,13 +269,13 @@ def test_the_rule_of_verify() -> None:
         ({"model": "llama-3.1-8b", "gpu": "h100-sxm", "step_time": None}, "constant or linear"),
         (
             {"policies": {"whole": {"scheduler": "continuous", "max_num_seqs": 8, "prefill": "separate"}}},
-            "exact theory",
+            "prefill: mixed",
         ),
         ({"kv_cache": {"blocks": 60}}, "KV pool"),
     ],
 )
 def test_theory_says_where_it_does_not_apply(change: dict[str, Any], reason: str) -> None:
-    """A scenario that no exact theory covers is told so, with the reason."""
+    """If no exact theory applies, the prediction says why."""
     made = from_mapping({**scenario(), **change}).resolve()
     found = predict(made, made.policy("whole"))
     assert not found.values

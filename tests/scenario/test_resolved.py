@@ -8,7 +8,7 @@ import pytest
 from joblib.externals.loky.backend import reduction
 
 from simqueue.errors import InputError
-from simqueue.experiment import build, replications
+from simqueue.experiment import build, replication
 from simqueue.experiment import run as run_scenario
 from simqueue.scenario import from_mapping, model, resolve
 from simqueue.scenario.traffic import make_traffic
@@ -115,6 +115,6 @@ def test_a_resolved_scenario_crosses_processes() -> None:
     """What a worker process receives gives the same replication."""
     scenario = from_mapping(SCENARIO).resolve()
     sent = reduction.loads(reduction.dumps(scenario))
-    here, there = (replications.replicate(one, 1, check=False) for one in (scenario, sent))
+    here, there = (replication.replicate(one, 1, check=False) for one in (scenario, sent))
     for run, again in zip(here.runs, there.runs, strict=True):
         assert run.recording.requests["finish_s"].tolist() == again.recording.requests["finish_s"].tolist()

@@ -1,0 +1,119 @@
+"""One replication: every policy of a scenario, run on the same requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from simqueue.experiment.build import build_all
+from simqueue.experiment.offered_load import server
+from simqueue.request import Request
+from simqueue.results.result import PolicyRun
+from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.scenario.traffic import make_traffic
+from simqueue.simulation import RunOptions, Simulation
+from simqueue.simulation.columns import Sinks
+from simqueue.simulation.options import NEVER_S
+from simqueue.theory.capacity import Server
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of the policy, the number of requests that have ended, and the expected number of requests. With
+several replications it is called with ``replications``, the number that are done, and the expected number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """One replication of every policy.
+
+    Attributes
+    ----------
+    number : int
+    runs : tuple of PolicyRun
+        One per policy, in the order of the scenario.
+    requests : tuple of Request
+        Requests with fixed arrival times; empty if they were streamed, or if another process made the replication.
+    servers : mapping of str to Server or None
+        Each policy as `simqueue.experiment.offered_load.server` describes it; empty if another process made the
+        replication.
+    notes : tuple of str
+        Notes of the workload, such as rows that were dropped.
+    """
+
+    number: int
+    runs: tuple[PolicyRun, ...]
+    requests: tuple[Request, ...]
+    servers: Mapping[str, Server | None]
+    notes: tuple[str, ...]
+
+
+def replicate(
+    scenario: ResolvedScenario,
+    number: int,
+    *,
+    check: bool,
+    progress: Progress | None = None,
+    stream_to: Path | None = None,
+) -> Replication:
+    """Run every policy once, on the requests of one replication.
+
+    Parameters
+    ----------
+    scenario : ResolvedScenario
+    number : int
+        Number of the replication, from 0; it selects the random streams.
+    check : bool
+        Check the invariants after every step.
+    progress : callable, optional
+        See `Progress`.
+    stream_to : Path, optional
+        Folder to which the tables of each policy are written during the run. They are then not kept in memory.
+    """
+    built = build_all(scenario)
+    servers = {policy.name: server(built[policy.name]) for policy in scenario.policies}
+    traffic = make_traffic(scenario, number, kept=stream_to is None)
+    runs = []
+    for policy in scenario.policies:
+        name, step_time = policy.name, policy.step_time
+        on_end = _reporter(progress, name, traffic.expected_requests)
+        chosen = options(scenario, check=check)
+        sinks = _sinks(stream_to, name)
+        simulation = Simulation(traffic, built[name], step_time, chosen, on_end, sinks=sinks)
+        recording = simulation.run()
+        outside = step_time.warnings(recording.steps)
+        runs.append(PolicyRun(name, number, replace(recording, warnings=(*recording.warnings, *outside))))
+    # streamed requests are not kept, and those of sessions depend on the answers
+    fixed = isinstance(traffic.requests, list) and not traffic.session_groups
+    return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), servers, traffic.notes)
+
+
+def _sinks(stream_to: Path | None, policy: str) -> Sinks | None:
+    if stream_to is None:
+        return None
+    from simqueue.results.streaming import streamed_to  # noqa: PLC0415 - pyarrow loads slowly, and few runs stream
+
+    return streamed_to(stream_to / policy)
+
+
+def options(scenario: ResolvedScenario, *, check: bool) -> RunOptions:
+    """Return the run options of a scenario."""
+    resolution_s = scenario.clock_resolution_s
+    return RunOptions(
+        horizon_s=NEVER_S if scenario.horizon_s is None else scenario.horizon_s,
+        fast=scenario.fast,
+        check=check,
+        ticks_per_s=None if resolution_s is None else round(1 / resolution_s),
+        max_queued_requests=scenario.max_queued_requests,
+    )
+
+
+def _reporter(progress: Progress | None, policy: str, total: int) -> Callable[[int], None] | None:
+    if progress is None:
+        return None
+    step = max(1, total // 200)
+
+    def on_end(ended: int) -> None:
+        if ended % step == 0 or ended == total:
+            progress(policy, ended, total)
+
+    return on_end
