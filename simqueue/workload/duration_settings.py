@@ -30,7 +30,7 @@ class UniformDurationSettings(Settings):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.low_s > self.high_s:
-            raise invalid(f"low_s {self.low_s:g} is greater than high_s {self.high_s:g}")
+            raise invalid(f"must be at most high_s, which is {self.high_s:g}", "low_s", value=self.low_s)
         return self
 
 

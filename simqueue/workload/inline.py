@@ -103,7 +103,7 @@ class RequestSettings(Settings):
             try:
                 token_pieces(self.prompt, self.prompt_tokens)
             except ValueError as error:
-                raise invalid(f"prompt: {error}") from None
+                raise invalid(str(error), "prompt") from None
         return self
 
     @property
@@ -116,10 +116,8 @@ class RequestSettings(Settings):
     @model_validator(mode="after")
     def _deadline_after_arrival(self) -> Self:
         if self.deadline_s is not None and self.deadline_s < self.arrival_s:
-            raise invalid(
-                f"deadline_s {self.deadline_s:g} is before arrival_s {self.arrival_s:g}: "
-                "deadlines are counted from the start of the run"
-            )
+            text = f"must be at least arrival_s, which is {self.arrival_s:g}: both count from the start of the run"
+            raise invalid(text, "deadline_s", value=self.deadline_s)
         return self
 
 
@@ -129,7 +127,8 @@ def check_ids(items: Sequence[RequestSettings]) -> None:
     for position, item in enumerate(items):
         name = _id(item, position)
         if name in first:
-            raise invalid(f"id '{name}' is used twice, by items {first[name]} and {position} (counted from 0)")
+            text = f"id '{name}' is used twice, by items {first[name]} and {position} (counted from 0)"
+            raise invalid(text, position, "id", value=name)
         first[name] = position
 
 

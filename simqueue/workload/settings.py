@@ -112,7 +112,7 @@ class WorkloadSettings(Settings):
         source = given[0]
         for key in _MORE_KEYS:
             if getattr(self, key) != type(self).model_fields[key].default and key not in _ALLOWED_WITH[source]:
-                raise invalid(f"{key} cannot be combined with {source}{self._instead(source, key)}")
+                raise invalid(f"cannot be combined with {source}{self._instead(source, key)}", key)
         return self
 
     @staticmethod
@@ -151,7 +151,7 @@ class WorkloadSettings(Settings):
     @model_validator(mode="after")
     def _retries_need_timeouts(self) -> Self:
         if self.retry is not None and not self._can_time_out():
-            raise invalid("retry needs timeout_s: only requests that time out are retried")
+            raise invalid("needs timeout_s: only requests that time out are retried", "retry")
         return self
 
     def _can_time_out(self) -> bool:

@@ -131,7 +131,7 @@ def test_urgent_classes_go_first(play: Play) -> None:
         ({"workloads": {}}, "workloads"),
         ({"workloads": {"a/b": CHAT}}, "the name of a workload must be letters"),
         ({"workloads": {"a": {}}}, "exactly one of arrivals, trace, requests, users, sessions"),
-        ({"workload": {**CHAT, "retry": {"limit": 1}}}, "retry needs timeout_s"),
+        ({"workload": {**CHAT, "retry": {"limit": 1}}}, "retry: needs timeout_s"),
         ({"workload": {**CHAT, "max_concurrency": 0}}, ">= 1"),
         ({"workload": {"users": {"count": 2}, **LENGTHS}}, "users need an end: num_requests or arrivals_for_s"),
         ({"workload": {"users": {"count": 0}, **LENGTHS, "num_requests": 1}}, ">= 1"),

@@ -300,8 +300,11 @@ def test_columns_can_be_renamed(tmp_path: Path) -> None:
         ({"name": "azure-2023-code", "format": "csv"}, "has format azure"),
         ({"name": "azure-2023-code", "origin": "file"}, "absolute dates"),
         ({"name": "azure-2023-code", "columns": {"arrival_s": "t"}}, "of format azure are fixed"),
-        ({"path": "x.csv", "format": "csv", "columns": {"arival_s": "t"}}, "'arival_s' cannot be renamed"),
-        ({"name": "azure-2023-code", "start_s": 5, "end_s": 5}, "end_s 5 must be after start_s 5"),
+        (
+            {"path": "x.csv", "format": "csv", "columns": {"arival_s": "t"}},
+            "columns.arival_s\n  this column cannot be renamed",
+        ),
+        ({"name": "azure-2023-code", "start_s": 5, "end_s": 5}, "end_s\n  must be after start_s, which is 5"),
         ({"name": "azure-2023-code", "rate_scale": 0}, "greater than 0"),
         ({"name": "azure-2023-code", "thin": 1.5}, "less than or equal to 1"),
         ({"name": "azure-2023-code", "limit": 0}, "greater than or equal to 1"),

@@ -67,6 +67,5 @@ class Bounds:
 
     def error(self) -> InputError:
         """Return the error for a distribution that can never draw a length inside these bounds."""
-        upper = "" if self.high is None else f" and max {self.high}"
-        text = f"this distribution can never draw a length between min {self.low}{upper}"
-        return InputError(text, "bounds", value="resample")
+        inside = f"of at least {self.low}" if self.high is None else f"from {self.low} to {self.high}"
+        return InputError(f"this distribution can never draw a length {inside}", "bounds", value="resample")

@@ -40,7 +40,7 @@ class BoundedLengthSettings(Settings):
     @model_validator(mode="after")
     def _min_not_above_max(self) -> Self:
         if self.max is not None and self.min > self.max:
-            raise invalid(f"min {self.min} is greater than max {self.max}: no length is allowed")
+            raise invalid(f"must be at most max, which is {self.max}", "min", value=self.min)
         return self
 
     @property
@@ -71,7 +71,7 @@ class UniformLengthSettings(BoundedLengthSettings):
     @model_validator(mode="after")
     def _low_not_above_high(self) -> Self:
         if self.low > self.high:
-            raise invalid(f"low {self.low} is greater than high {self.high}")
+            raise invalid(f"must be at most high, which is {self.high}", "low", value=self.low)
         return self
 
 

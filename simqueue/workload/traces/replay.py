@@ -15,7 +15,7 @@ from simqueue.request import Request
 from simqueue.workload.limits import LONGEST_S, MOST_REQUESTS
 from simqueue.workload.traces.base import MOMENTS, TraceRows
 from simqueue.workload.traces.catalog import packaged_trace
-from simqueue.workload.traces.naming import row_ids
+from simqueue.workload.traces.ids import row_ids
 from simqueue.workload.traces.readers import READERS
 from simqueue.workload.traces.settings import TraceSettings
 

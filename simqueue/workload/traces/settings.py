@@ -138,23 +138,23 @@ class TraceSettings(Settings):
         if self.origin == "file" and not read.starts_at_zero:
             raise invalid(f"cannot be combined with format {self.reader_name()}, which has absolute dates", "origin")
         if self.time_unit != "s" and not read.renames:
-            raise invalid(f"time_unit is for formats csv and jsonl: the format is {self.reader_name()}")
+            raise invalid(f"only for formats csv and jsonl, the format is {self.reader_name()}", "time_unit")
         if self.block_tokens is not None and self.reader_name() != "mooncake":
-            raise invalid(f"block_tokens is for format mooncake, the format is {self.reader_name()}")
+            raise invalid(f"only for format mooncake, the format is {self.reader_name()}", "block_tokens")
         if self.path is not None and self.reader_name() == "mooncake" and self.block_tokens is None:
             raise invalid("format mooncake needs block_tokens, the tokens per hash id (512 in the published files)")
         for column in self.columns or {}:
             if column not in read.renames:
                 allowed = ", ".join(read.renames) or f"none, the columns of format {self.reader_name()} are fixed"
-                raise invalid(f"columns: '{column}' cannot be renamed; allowed: {allowed}")
+                raise invalid(f"this column cannot be renamed; allowed: {allowed}", "columns", column)
         return self
 
     @model_validator(mode="after")
     def _window(self) -> Self:
         if self.end_s is not None and self.end_s <= self.start_s:
-            raise invalid(f"end_s {self.end_s:g} must be after start_s {self.start_s:g}")
+            raise invalid(f"must be after start_s, which is {self.start_s:g}", "end_s", value=self.end_s)
         if self.end_row is not None and self.end_row <= self.start_row:
-            raise invalid(f"end_row {self.end_row} must be after start_row {self.start_row}")
+            raise invalid(f"must be after start_row, which is {self.start_row}", "end_row", value=self.end_row)
         return self
 
     @model_validator(mode="after")
@@ -164,7 +164,7 @@ class TraceSettings(Settings):
         plain = {"spread_s": None, "repeat": 1, "start_row": 0, "end_row": None}
         for key, value in plain.items():
             if getattr(self, key) != value:
-                raise invalid(f"{key} cannot be combined with stream: true")
+                raise invalid("cannot be combined with stream: true", key)
         return self
 
     @property
