@@ -99,6 +99,8 @@ class Row:
         self._cells = cells
 
     def __getitem__(self, name: str) -> str:
+        if name not in self._cells:
+            raise self.error(f"column '{name}' is missing")
         return self._cells[name]
 
     def number(self, name: str, *, least: float = -inf, above: float = -inf, empty: float | None = None) -> float:

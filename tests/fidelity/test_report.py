@@ -78,3 +78,6 @@ def test_missing_measurements_are_one_line(tmp_path: Path, capsys: pytest.Captur
     assert main(["--data", str(tmp_path), "--out", str(tmp_path)]) == 2
     missing = tmp_path / "step_times.csv"
     assert capsys.readouterr().err == f"error: step_times.csv: no such file (looked for {missing})\n"
+    missing.write_text("gpu,ms\nH100,1\n", encoding="utf-8")
+    assert main(["--data", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "error: step_times.csv:2: column 'source' is missing\n"
