@@ -10,7 +10,7 @@ import typer
 from simqueue.cli.actions.common import load_scenario, print_warnings
 from simqueue.cli.actions.screen import console, progress_bar
 from simqueue.engines import ENGINES
-from simqueue.errors import InputError
+from simqueue.errors import InputError, Problem
 from simqueue.experiment import run as run_scenario
 from simqueue.report.text import comparison_table, notes
 from simqueue.results.result import Result
@@ -57,18 +57,19 @@ def _load_all(
 ) -> list[Scenario]:
     """Load all scenarios before the first one runs, and collect the errors of all."""
     loaded: list[Scenario] = []
-    errors: list[str] = []
+    problems: list[Problem] = []
     for argument in arguments:
         try:
             scenario = load_scenario(argument, overrides, seed, replications)
         except InputError as error:
-            errors.append(str(error))
+            problems += error.problems
             continue
         if any(scenario.name == other.name for other in loaded):
-            errors.append(f"{argument}: the name '{scenario.name}' is used by another scenario of this command")
+            text = f"the name '{scenario.name}' is used by another scenario of this command"
+            problems.append(Problem((), text, place=argument))
         loaded.append(scenario)
-    if errors:
-        raise InputError("\n".join(errors))
+    if problems:
+        raise InputError.of(problems)
     return loaded
 
 

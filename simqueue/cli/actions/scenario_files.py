@@ -10,7 +10,7 @@ import typer
 
 from simqueue.cli.actions.common import load_scenario
 from simqueue.cli.columns import listed, terminal_width
-from simqueue.errors import InputError
+from simqueue.errors import InputError, Problem
 from simqueue.scenario.library import find
 from simqueue.scenario.reference import reference_page
 from simqueue.scenario.schema import json_schema
@@ -26,14 +26,14 @@ def schema(reference: bool) -> None:
 
 def validate(scenarios: list[str], set_: list[str] | None, seed: int | None) -> None:
     """Print what each policy runs with, for each scenario; raise the errors of all scenarios together."""
-    errors = []
+    problems: list[Problem] = []
     for argument in scenarios:
         try:
             _validate(argument, set_, seed)
         except InputError as error:
-            errors.append(str(error))
-    if errors:
-        raise InputError("\n".join(errors))
+            problems += error.problems
+    if problems:
+        raise InputError.of(problems)
 
 
 def _validate(argument: str, overrides: list[str] | None, seed: int | None) -> None:
