@@ -20,8 +20,8 @@ from simqueue.scenario.written import Written
 from simqueue.scenario.yamlfile import Document
 from simqueue.settings import Settings, invalid_all
 from simqueue.steptime import RooflineSettings, StepTimeSettings
+from simqueue.workload.clients import SloSettings
 from simqueue.workload.settings import WorkloadSettings
-from simqueue.workload.slo import SloSettings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")

@@ -1,4 +1,4 @@
-"""The scenario keys of clients: users, sessions, classes, retries, shared system prompts."""
+"""The scenario keys of clients: users, sessions, classes and their limits, retries, shared system prompts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from simqueue.workload.arrivals.settings import ArrivalSettings
 from simqueue.workload.duration_settings import NO_TIME, DurationSettings
 from simqueue.workload.lengths.settings import TOKENS_UNIT, LengthSettings
 from simqueue.workload.limits import MOST_TOKENS
-from simqueue.workload.slo import SloSettings
 
 _SECONDS: JsonDict = {"unit": "s"}
 
@@ -73,6 +72,16 @@ class RetrySettings(Settings):
         le=10,
         description="waits are lengthened by a random share of up to this, to avoid synchronised retries",
     )
+
+
+class SloSettings(Settings):
+    """Limits that a request must meet to count as goodput; limits that are not given do not count."""
+
+    ttft_ms: float | None = Field(None, gt=0, description="time to first token", json_schema_extra={"unit": "ms"})
+    tpot_ms: float | None = Field(
+        None, gt=0, description="time per output token after the first", json_schema_extra={"unit": "ms"}
+    )
+    e2el_ms: float | None = Field(None, gt=0, description="end-to-end latency", json_schema_extra={"unit": "ms"})
 
 
 class ClassSettings(Settings):

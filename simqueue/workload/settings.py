@@ -8,10 +8,16 @@ from pydantic import Field, field_validator, model_validator
 
 from simqueue.settings import Settings, invalid
 from simqueue.workload.arrivals.settings import ArrivalSettings
-from simqueue.workload.clients import ClassSettings, RetrySettings, SessionSettings, SystemPromptSettings, UserSettings
+from simqueue.workload.clients import (
+    ClassSettings,
+    RetrySettings,
+    SessionSettings,
+    SloSettings,
+    SystemPromptSettings,
+    UserSettings,
+)
 from simqueue.workload.inline import RequestSettings, check_ids
 from simqueue.workload.lengths.settings import LengthSettings
-from simqueue.workload.slo import SloSettings
 from simqueue.workload.traces.settings import TraceSettings
 
 _SOURCES = ("arrivals", "trace", "requests", "users", "sessions")

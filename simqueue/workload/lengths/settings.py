@@ -48,7 +48,7 @@ class BoundedLengthSettings(Settings):
         """Whether a length can always be drawn, whatever is in files and however rare lengths inside the bounds are."""
         return self.bounds == "clip"
 
-    def _limit(self, longest: float) -> None:
+    def _check_longest(self, longest: float) -> None:
         """Check that without max the longest sample is one that floats hold exactly."""
         if self.max is None and not longest < LARGEST_SAMPLE:
             raise invalid(f"without max this distribution reaches lengths above {LARGEST_SAMPLE:g} tokens: give a max")
@@ -112,7 +112,7 @@ class LognormalLengthSettings(BoundedLengthSettings):
     @model_validator(mode="after")
     def _needs_max(self) -> Self:
         mu, sigma = self.mu_and_sigma()
-        self._limit(math.exp(mu + sigma * _LARGEST_NORMAL))
+        self._check_longest(math.exp(mu + sigma * _LARGEST_NORMAL))
         return self
 
 
@@ -175,7 +175,7 @@ class ParetoLengthSettings(BoundedLengthSettings):
         if self.max is None and self.alpha <= 2:
             raise invalid("the variance is infinite for alpha up to 2: give a max", "alpha", value=self.alpha)
         if self.max is None:
-            self._limit(self.scale * math.exp(_LARGEST_EXPONENTIAL / self.alpha))
+            self._check_longest(self.scale * math.exp(_LARGEST_EXPONENTIAL / self.alpha))
         return self
 
 

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simqueue.errors import InputError, naming
+from simqueue.errors import InputError
 from simqueue.request import Request
 from simqueue.workload.limits import LONGEST_S, MOST_REQUESTS
 from simqueue.workload.traces.base import MOMENTS, TraceRows
-from simqueue.workload.traces.catalog import packaged_trace
 from simqueue.workload.traces.ids import row_ids
-from simqueue.workload.traces.readers import READERS
+from simqueue.workload.traces.readers import read_chunks
 from simqueue.workload.traces.settings import TraceSettings
 
 _Rows = NDArray[np.intp]
@@ -56,20 +55,6 @@ class TraceStreams:
 
     thin: np.random.Generator
     spread: np.random.Generator
-
-
-def read_chunks(settings: TraceSettings, base_dir: Path, at_once: int | None = None) -> Iterator[TraceRows]:
-    """Yield the rows of the file that the settings name, in file order, `at_once` at a time or all together.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or does not follow its format.
-    """
-    path, label = (None, settings.name) if settings.name is not None else (settings.path, settings.path)
-    file = packaged_trace(str(label)).path if path is None else base_dir / path
-    with naming("trace", "path"):
-        yield from READERS[settings.reader_name()].chunks(file, str(label), settings.read_options, at_once)
 
 
 def replay(settings: TraceSettings, base_dir: Path, streams: TraceStreams, num_requests: int | None = None) -> Replay:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from simqueue.errors import InputError
 from simqueue.request import Request
 from simqueue.workload.traces.base import TraceRows
-from simqueue.workload.traces.replay import about_zero_rows, arrivals_s, read_chunks, requests_of
+from simqueue.workload.traces.readers import read_chunks
+from simqueue.workload.traces.replay import about_zero_rows, arrivals_s, requests_of
 from simqueue.workload.traces.settings import TraceSettings
 
 ROWS_AT_ONCE = 16_384
