@@ -94,6 +94,15 @@ def plain_log_ticks(axis: Axis, steps: Sequence[float]) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def mark_cut(ax: Axes, ends: Sequence[tuple[float, float]], color: object) -> None:
+    """Draw an arrow at the bottom of the axes for each interval, given as (x, lower end), that reaches below them."""
+    bottom = ax.get_ylim()[0]
+    cut = [x for x, low in ends if low < bottom]
+    if cut:
+        ax.plot(cut, [bottom] * len(cut), linestyle="none", marker=7, markersize=7, color=color, clip_on=False)
+        ax.set_ylim(bottom=bottom)
+
+
 def image(figure: Figure, kind: str) -> bytes:
     """Return the figure as ``png`` or ``svg``; the same figure gives the same bytes."""
     buffer = io.BytesIO()

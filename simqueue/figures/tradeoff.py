@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from simqueue.figures.canvas import LEVEL, legend_below, level_label, new_figure, number, plain_log_y, say_empty
-from simqueue.figures.regions import mark_cut
+from simqueue.figures.canvas import (
+    LEVEL,
+    legend_below,
+    level_label,
+    mark_cut,
+    new_figure,
+    number,
+    plain_log_y,
+    say_empty,
+)
 from simqueue.figures.style import LineStyle, figure_style, line_styles, literal
 from simqueue.figures.view import ResultView
 

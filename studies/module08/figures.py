@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from simqueue.experiment import run
 from simqueue.figures.activity import token_gaps
 from simqueue.figures.canvas import legend_below, new_figure
-from simqueue.figures.regions import BandPanel, Point, band_figure
 from simqueue.figures.roofline import roofline_figure
 from simqueue.figures.style import figure_style
 from simqueue.figures.timeline import Stay, draw_stays, stay_legend
@@ -20,6 +19,7 @@ from simqueue.module08.bench import BENCH_POLICIES, BenchRun, planned
 from simqueue.steptime import Batch
 from simqueue.steptime.roofline import RooflineStepTime
 from studies.module08.engines import BACKLOGS, ENGINES, VLLM, EngineRow
+from studies.module08.maps import BandPanel, Point, band_figure
 from studies.module08.sweep import CHUNKS, H100, ratio, run_traffic
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from simqueue.figures.regions import BandPanel, Point, VerdictMap, band_figure, verdict_maps
 from simqueue.results.result import Result
 from studies.module08.claims import Holds, Rule, Swept, larger_pays, static_is_worse, tail_not_median, tpot_tail
+from studies.module08.maps import BandPanel, Point, VerdictMap, band_figure, verdict_maps
 from studies.module08.sweep import CHUNKS, COSTS, H100, POLICIES, linear, loads, rate_at, ratio, run_traffic
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from simqueue.figures.regions import Point
 from simqueue.figures.tradeoff import rate_figure
 from simqueue.module08.bench import BENCH_POLICIES, module_lengths, planned
 from simqueue.report.document import Cells, Document, Heading, Items, Paragraph, Picture, write_pictures
@@ -18,6 +17,7 @@ from studies.module08.arithmetic import quantities, sweet_spot_tokens
 from studies.module08.calibrated import cost_text, fitted, simulated
 from studies.module08.claims import Claim, Swept, claims
 from studies.module08.engines import ENGINES, VLLM, engine_rows
+from studies.module08.maps import Point
 from studies.module08.recorded import Measurements, read
 from studies.module08.sweep import (
     CHUNKS,

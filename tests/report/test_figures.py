@@ -14,7 +14,6 @@ from simqueue import figures
 from simqueue.errors import InputError
 from simqueue.figures import canvas, cdf
 from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
-from simqueue.figures.regions import BandPanel, VerdictMap, band_figure, verdict_maps
 from simqueue.figures.roofline import roofline_figure
 from simqueue.figures.timeline import Stay, batch_timeline, draw_stays
 from simqueue.figures.tradeoff import chunk_figure, rate_figure, series_figure
@@ -176,26 +175,6 @@ def test_a_budget_far_above_the_steps_does_not_hide_them(prompt: int, drawn: boo
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels[2] == "budget 8,192 tokens" + ("" if drawn else " (above the axis)")
     assert drawn or upper.get_ylim()[1] == pytest.approx(10, rel=0.2)
-
-
-def test_verdicts_are_told_apart_without_their_colour() -> None:
-    """A map writes every cell's numbers, hatches what is unclear, and names the three verdicts."""
-    cells = [[("0.5", "yes"), ("0.9", "unclear"), ("2", "no")]]
-    figure = verdict_maps([VerdictMap("t", "load", "chunk", ("0.1", "0.5", "1.2"), ("8",), cells)])
-    assert [text.get_text() for text in figure.axes[0].texts] == ["0.5", "0.9", "2"]
-    assert [patch.get_hatch() or "" for patch in figure.axes[0].patches] == ["", "///", ""]
-    assert len(figure.legends[0].get_texts()) == 3
-
-
-def test_an_interval_below_the_axis_is_an_arrow() -> None:
-    """A bar that reaches 0 on a logarithmic axis ends at its edge with an arrow; others are drawn in full."""
-    panel = BandPanel("t", "ratio", {"a": [(0.1, 2.0, 0.5), (1.0, 3.0, 9.0)]}, (3.0, 4.0))
-    ax = band_figure([panel], xlabel="load", claimed="claimed").axes[0]
-    arrows = [line.get_xdata().tolist() for line in ax.lines if line.get_marker() == 7]
-    assert arrows == [[1.0]]
-    low, high = ax.get_ylim()
-    assert low < 1.5
-    assert high > 12
 
 
 def test_the_room_offers_its_functions_by_name() -> None:

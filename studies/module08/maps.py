@@ -10,7 +10,7 @@ import seaborn as sns
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from simqueue.figures.canvas import legend_below, new_figure, number, plain_log_y, say_empty
+from simqueue.figures.canvas import legend_below, mark_cut, new_figure, number, plain_log_y, say_empty
 from simqueue.figures.style import figure_style, line_styles, literal
 
 if TYPE_CHECKING:
@@ -104,15 +104,6 @@ def band_figure(panels: Sequence[BandPanel], *, xlabel: str, claimed: str) -> Fi
         ]
         legend_below(figure, [*handles, Patch(facecolor="0.85", edgecolor="0.5", label=claimed)])
     return figure
-
-
-def mark_cut(ax: Axes, ends: Sequence[tuple[float, float]], color: object) -> None:
-    """Draw an arrow at the bottom of the axes for each interval, given as (x, lower end), that reaches below them."""
-    bottom = ax.get_ylim()[0]
-    cut = [x for x, low in ends if low < bottom]
-    if cut:
-        ax.plot(cut, [bottom] * len(cut), linestyle="none", marker=7, markersize=7, color=color, clip_on=False)
-        ax.set_ylim(bottom=bottom)
 
 
 def _fills() -> dict[str, tuple[float, float, float]]:
