@@ -76,6 +76,11 @@ class InputError(SimqueueError):
         self.problems: tuple[Problem, ...] = (Problem(path, text, None if value is ... else show(value) or ""),)
 
     @classmethod
+    def at(cls, place: str, text: str) -> Self:
+        """Return the error about a place, such as ``file:line`` or a flag."""
+        return cls.of([Problem((), text, place=place)])
+
+    @classmethod
     def of(cls, problems: Iterable[Problem]) -> Self:
         """Return the error that reports several problems."""
         error = cls("")

@@ -40,7 +40,7 @@ def test_problems_travel_between_processes() -> None:
 
 
 def test_paths_are_extended_until_the_place_is_known() -> None:
-    """What has a place keeps its path; what has no key gets one from `about` alone."""
+    """A problem with a place keeps its path; a problem without a key gets its path from `about` only."""
     placed, open_, bare = Problem(("a",), "x", place="s.yaml:1"), Problem(("a",), "x"), Problem((), "x")
     with pytest.raises(InputError) as caught, inside("w", "name.with.dots"):
         raise InputError.of([placed, open_, bare])
@@ -51,7 +51,7 @@ def test_paths_are_extended_until_the_place_is_known() -> None:
 
 
 def test_only_errors_about_a_whole_file_are_about_the_key_that_names_it() -> None:
-    """A wrong row names its own file and line; a missing file is a problem of the key."""
+    """A wrong row is reported with its file and line; a missing file is reported at the key that names it."""
     with pytest.raises(InputError, match=r"^trace\.path: no file$"), naming("trace", "path"):
         raise FileError("no file")
     with pytest.raises(InputError, match=r"^t\.csv:3: wrong$"), naming("trace", "path"):
@@ -63,12 +63,12 @@ def test_only_errors_about_a_whole_file_are_about_the_key_that_names_it() -> Non
     [(None, "null"), (True, "true"), (float("inf"), ".inf"), (float("nan"), ".nan"), ("a", "'a'"), ([1], None)],
 )
 def test_values_are_shown_as_yaml_writes_them(value: object, shown: str | None) -> None:
-    """Scalars as in the file, lists and mappings not at all."""
+    """Scalars are shown as in a file; lists and mappings are not shown."""
     assert show(value) == shown
 
 
 def test_a_validator_names_the_key() -> None:
-    """What a validator raises is a problem with the path and value that it gave."""
+    """A validator's error is a problem with the path and value that the validator gave."""
 
     class Pair(Settings):
         low: int

@@ -6,13 +6,13 @@ from simqueue.names import nearest, unknown
 
 
 def test_the_nearest_name() -> None:
-    """A close name is found; a name like none of them finds nothing."""
+    """A close name is found; without a close name there is none."""
     assert nearest("chunkd", ["static", "chunked"]) == "chunked"
     assert nearest("zzz", ["static", "chunked"]) is None
 
 
 def test_what_an_error_says() -> None:
-    """The text names what is unknown, the nearest known name, and all known names in their order."""
+    """The text has the unknown name, the nearest known name, and all known names in order."""
     assert unknown("policy", "chunkd", ["static", "chunked"]) == (
         "unknown policy 'chunkd'; did you mean 'chunked'? known: static, chunked"
     )

@@ -35,7 +35,7 @@ def find(argument: str | Path) -> Path:
     known = packaged_scenarios()
     if str(argument) in known:
         return known[str(argument)]
-    raise InputError(f"{argument}: there is no such file; {unknown('packaged scenario', argument, known)}")
+    raise InputError.at(str(argument), f"there is no such file; {unknown('packaged scenario', argument, known)}")
 
 
 def scenario_rows() -> list[dict[str, str]]:

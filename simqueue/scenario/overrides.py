@@ -51,9 +51,9 @@ def parse_override(text: str) -> Override:
     key, equals, value = text.partition("=")
     names = key.strip().split(".")
     if not equals:
-        raise InputError(f"{flag}: write it as KEY=VALUE, for example --set workload.arrivals.rate_rps=20")
+        raise InputError.at(flag, "write it as KEY=VALUE, for example --set workload.arrivals.rate_rps=20")
     if not all(names):
-        raise InputError(f"{flag}: a key is empty; write the path as a.b.c")
+        raise InputError.at(flag, "a key is empty; write the path as a.b.c")
     return Override(tuple(_index_or_key(name) for name in names), parse_value(value, flag), flag)
 
 
@@ -125,7 +125,7 @@ def _reject_new_name(before: dict[str, Any], after: dict[str, Any], override: Ov
         return
     made = after[group][name]
     if isinstance(made, dict) and not any(key in made for key in makers):
-        raise InputError(f"{override.flag}: {unknown(kind, name, there)}")
+        raise InputError.at(override.flag, unknown(kind, name, there))
 
 
 def _index_or_key(name: str) -> str | int:
@@ -159,9 +159,9 @@ def _step(place: Any, step: str | int, above: KeyPath, override: Override) -> st
     if isinstance(place, dict):
         return str(step)
     if not isinstance(place, list):
-        raise InputError(f"{override.flag}: '{where}' is {place!r}, which has no keys inside")
+        raise InputError.at(override.flag, f"'{where}' is {place!r}, which has no keys inside")
     if not isinstance(step, int):
-        raise InputError(f"{override.flag}: '{where}' is a list; its items are named by number, from 0, not '{step}'")
+        raise InputError.at(override.flag, f"'{where}' is a list; its items are named by number, from 0, not '{step}'")
     if step >= len(place):
-        raise InputError(f"{override.flag}: '{where}' has {len(place)} items, counted from 0; there is no item {step}")
+        raise InputError.at(override.flag, f"'{where}' has {len(place)} items, counted from 0; there is no item {step}")
     return step

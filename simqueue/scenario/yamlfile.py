@@ -69,13 +69,13 @@ def read(path: Path) -> Document:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
+        raise InputError.at(str(path), "there is no such file") from None
     except IsADirectoryError:
-        raise InputError(f"{path}: this is a folder, not a file") from None
+        raise InputError.at(str(path), "this is a folder, not a file") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not a text file in UTF-8 (byte {error.start} cannot be read)") from None
+        raise InputError.at(str(path), f"not a text file in UTF-8 (byte {error.start} cannot be read)") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        raise InputError.at(str(path), f"cannot be read: {error.strerror}") from None
     return parse(text, str(path))
 
 
@@ -83,10 +83,10 @@ def parse(text: str, file: str) -> Document:
     """Parse YAML text; `file` is the name in messages. Raises the same errors as `read`."""
     node = _compose(text, file)
     if node is None:
-        raise InputError(f"{file}:1: the file is empty; it must be a mapping of keys to values")
+        raise InputError.at(f"{file}:1", "the file is empty; it must be a mapping of keys to values")
     if not isinstance(node, MappingNode):
         kind = "a list" if isinstance(node, SequenceNode) else "a single value"
-        raise InputError(f"{file}:{_line(node)}: the file is {kind}; it must be a mapping of keys to values")
+        raise InputError.at(f"{file}:{_line(node)}", f"the file is {kind}; it must be a mapping of keys to values")
     document = Document(file, {})
     document.data.update(_Reader(document).mapping(node, ()))
     return document
@@ -113,9 +113,9 @@ def _compose(text: str, file: str) -> Node | None:
         mark = (unclosed and error.context_mark) or error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         words = "a bracket or quote that is opened here is not closed" if unclosed else _plain_words(problem)
-        raise InputError(f"{_place(file, line)}: not valid YAML: {words}") from None
+        raise InputError.at(_place(file, line), f"not valid YAML: {words}") from None
     except YAMLError as error:
-        raise InputError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
+        raise InputError.at(file, f"not valid YAML: {' '.join(str(error).split())}") from None
     return node
 
 
@@ -221,4 +221,4 @@ class _Reader:
             raise self._error(node, f"the tag '{tag}' is not allowed; only plain values are")
 
     def _error(self, node: Node, problem: str) -> InputError:
-        return InputError(f"{_place(self._document.file, _line(node))}: {problem}")
+        return InputError.at(_place(self._document.file, _line(node)), problem)

@@ -1,4 +1,4 @@
-"""Replications: independent of who runs them, on common random numbers, with intervals and a warm-up that shows."""
+"""Replications: the same on any number of processes, on common random numbers, with intervals and a warm-up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simqueue.statistics.intervals import Interval, mean_interval
 
 
 def scenario(rate: float = 6.0, requests: int = 150, **more: Any) -> dict[str, Any]:
-    """Return two policies of eight slots, which carry some 10.6 requests a second, and static waves."""
+    """Return two policies with eight slots, which can serve 10.6 requests per second, and static waves."""
     return {
         "step_time": {"kind": "linear", "overhead_s": 0.02, "per_decode_s": 0.001, "per_prefill_token_s": 5e-5},
         "kv_cache": {"blocks": 100_000},
@@ -39,19 +39,19 @@ def scenario(rate: float = 6.0, requests: int = 150, **more: Any) -> dict[str, A
 
 
 def test_the_number_of_workers_leaves_no_trace() -> None:
-    """One process and two give the same JSON, requests and all."""
+    """One process and two processes give the same JSON."""
     made = scenario(replications=4)
     assert sq.run(made, workers=1).to_json() == sq.run(made, workers=2).to_json()
 
 
 def test_a_replication_does_not_depend_on_their_number() -> None:
-    """The first three of five replications are the three of a shorter study."""
+    """The first three of five replications are those of a run with three."""
     few, many = (sq.run(scenario(replications=n)).replications for n in (3, 5))
     assert few.equals(many[many["replication"] < 3].reset_index(drop=True))
 
 
 def test_policies_share_traffic_and_replications_do_not() -> None:
-    """Within a replication every policy sees the same requests; two replications have none in common."""
+    """In a replication all policies get the same requests; two replications have no request in common."""
     requests = sq.run(scenario(replications=2)).requests
     traffic = {
         key: part[["arrival_s", "prompt_tokens", "output_tokens"]].to_numpy()
@@ -62,7 +62,7 @@ def test_policies_share_traffic_and_replications_do_not() -> None:
 
 
 def test_the_summary_is_of_the_replications_own_summaries() -> None:
-    """Counts add up, means are means of means, and the interval is Student's over the replications' values."""
+    """Counts are sums, means are means of means, and the interval is Student's over the replications."""
     result = sq.run(scenario(replications=5))
     own = [row for row in result.replication_rows if row["policy"] == "whole"]
     row = result.summary_rows[0]
@@ -81,7 +81,7 @@ def test_the_summary_is_of_the_replications_own_summaries() -> None:
 
 
 def test_a_percentile_of_few_requests_has_no_interval() -> None:
-    """With 60 requests a run the 99th percentile is a guess: no interval, and a note that says so; p95 has one."""
+    """60 requests per run are too few for a 99th percentile: it has no interval, and a note says so; p95 has one."""
     row = sq.run(scenario(requests=60, replications=3)).summary_rows[0]
     assert row["ci_low_p99_ttft_ms"] is None
     assert row["ci_low_p95_ttft_ms"] is not None
@@ -89,7 +89,7 @@ def test_a_percentile_of_few_requests_has_no_interval() -> None:
 
 
 def test_replicating_until_precise() -> None:
-    """With precision the mean ends up known to the asked 10 %, whoever runs the replications."""
+    """With precision the mean is known to the required 10 %, on any number of processes."""
     wanted = {"metric": "mean_e2el_ms", "relative": 0.1, "min_replications": 3}
     made = scenario(precision=wanted)
     result = sq.run(made, workers=1)
@@ -103,7 +103,7 @@ def test_replicating_until_precise() -> None:
 
 
 def test_precision_that_is_not_reached_is_told() -> None:
-    """At the largest number of replications the run ends with a warning."""
+    """If the largest number of replications is not enough, there is a warning."""
     wanted = {"metric": "p99_ttft_ms", "relative": 0.001, "min_replications": 2, "max_replications": 4}
     result = sq.run(scenario(precision=wanted), workers=1)
     assert result.summary_rows[0]["replications"] == 4
@@ -111,7 +111,7 @@ def test_precision_that_is_not_reached_is_told() -> None:
 
 
 def test_an_automatic_warm_up_cuts_the_filling() -> None:
-    """With a start from empty near capacity MSER-5 cuts something; what was cut and both windows are shown."""
+    """Near capacity, from an empty start, MSER-5 cuts something; the cut and both windows are shown."""
     made = scenario(rate=9.5, requests=1500, replications=6, warmup_s="auto")
     result = sq.run(made, check=False)
     row, whole = result.summary_rows[0], result.whole_run_rows[0]
@@ -131,7 +131,7 @@ def test_a_terminating_run_is_whole() -> None:
 
 
 def test_an_overloaded_policy_shows_no_steady_state() -> None:
-    """At 1.2 times capacity a run with a warm-up is flagged, its latencies are null, and its throughput stays."""
+    """At 1.2 times the capacity a run with a warm-up is flagged; its latencies are null and its throughput is not."""
     result = sq.run(scenario(rate=12.8, requests=600, warmup_s=5.0))
     for row in result.summary_rows:
         assert row["overloaded"] is True
@@ -143,7 +143,7 @@ def test_an_overloaded_policy_shows_no_steady_state() -> None:
 
 
 def test_replications_that_look_overloaded_are_not_left_out() -> None:
-    """Near capacity some replications rise by chance: the mean is over all of them, for the policy is stable."""
+    """Near capacity some replications rise by chance: the policy is stable, and the mean is over all of them."""
     result = sq.run(scenario(rate=10.2, requests=400, replications=12, warmup_s=4.0), check=False)
     own = [row for row in result.replication_rows if row["policy"] == "whole"]
     assert {row["overloaded"] for row in own} == {True, False}
@@ -152,14 +152,14 @@ def test_replications_that_look_overloaded_are_not_left_out() -> None:
 
 
 def test_an_overloaded_terminating_run_keeps_its_numbers() -> None:
-    """A finite run that is measured as a whole has its latencies whatever the load; it is flagged all the same."""
+    """A finite run without a warm-up has latencies at any load, and is flagged as well."""
     row = sq.run(scenario(rate=12.8, requests=600)).summary_rows[0]
     assert row["overloaded"] is True
     assert row["mean_ttft_ms"] is not None
 
 
 def test_a_run_in_which_nobody_meets_is_told() -> None:
-    """One request in 30 s, as in the head of some traces: policies cannot differ, and the run says so (case 57)."""
+    """One request in 30 s, as at the start of some traces: policies cannot differ, and the run says so (case 57)."""
     rows = [{"arrival_s": 30.0 * i, "prompt_tokens": 500, "output_tokens": 20} for i in range(25)]
     light = sq.run({**scenario(), "workload": {"requests": rows}})
     assert any("policies cannot differ" in line for line in light.warnings)
@@ -168,14 +168,14 @@ def test_a_run_in_which_nobody_meets_is_told() -> None:
 
 
 def test_load_is_rate_over_capacity() -> None:
-    """Steps of 20 ms + 1 ms a decode + 50 us a token: 8 slots carry 10.6383 requests a second."""
+    """With steps of 20 ms + 1 ms per decode + 50 us per token, 8 slots can serve 10.6383 requests per second."""
     row = sq.run(scenario()).summary_rows[0]
     assert row["load"] == pytest.approx(6 / 10.6383, rel=1e-4)
     assert row["binding"] == "slots"
 
 
 def test_an_offline_batch_has_no_load() -> None:
-    """Where everybody arrives at once there is no rate: load and overload are undefined, the limit is not."""
+    """If all requests arrive at once there is no rate: load and overload are undefined, and the capacity is known."""
     made = scenario()
     made["workload"] = {**made["workload"], "arrivals": {"process": "all_at_once"}}
     row = sq.run(made).summary_rows[0]
@@ -183,7 +183,7 @@ def test_an_offline_batch_has_no_load() -> None:
 
 
 def test_load_is_known_where_nobody_finishes() -> None:
-    """Six times the capacity and no patience: nobody is served, and the load says why."""
+    """At six times the capacity, with short timeouts, no request is served, and the load shows why."""
     made = scenario(rate=60.0)
     made["workload"]["timeout_s"] = 0.03
     result = sq.run(made)
@@ -195,7 +195,7 @@ def test_load_is_known_where_nobody_finishes() -> None:
 
 @pytest.mark.parametrize("loop", [{}, {"loop": {"users": {"count": 3, "think_s": 1.0}, "num_requests": 60}}])
 def test_people_who_leave_hide_an_overload(loop: dict[str, Any]) -> None:
-    """Open traffic at four times the capacity that gives up: with a closed loop beside it nothing is claimed."""
+    """Open traffic at four times the capacity, with timeouts, and a closed loop: there is no statement on overload."""
     made = scenario()
     lengths = {key: made["workload"][key] for key in ("prompt_tokens", "output_tokens")}
     arrivals = {"process": "poisson", "rate_rps": 40.0}
@@ -213,7 +213,7 @@ def test_people_who_leave_hide_an_overload(loop: dict[str, Any]) -> None:
 
 
 def test_a_closed_loop_is_not_called_stable() -> None:
-    """Users wait for their answers, so that there are never more of them: overload has no meaning."""
+    """The number of users in a closed loop is fixed, so overload is undefined."""
     made = scenario()
     del made["workload"]["arrivals"]
     made["workload"] |= {"users": {"count": 5, "think_s": 0.1}, "num_requests": 400}
@@ -223,7 +223,7 @@ def test_a_closed_loop_is_not_called_stable() -> None:
 
 @pytest.mark.parametrize(("budget", "cautious"), [(1024, True), (2048, False), (8192, False)])
 def test_a_tight_budget_puts_the_law_in_doubt(budget: int, *, cautious: bool) -> None:
-    """Where slots and a budget of one prompt limit together the law is 10 % off, and says so; elsewhere it is not."""
+    """If slots and a budget of one prompt limit together, the capacity law is 10 % off and there is a caution."""
     made = {
         "model": "llama-3.1-8b",
         "gpu": "h100-sxm",
@@ -239,7 +239,7 @@ def test_a_tight_budget_puts_the_law_in_doubt(budget: int, *, cautious: bool) ->
 
 
 def test_a_comparison_is_paired_and_corrected() -> None:
-    """Chunks of 256 delay first tokens of prompts of 500 and shorten the longest gaps; the verdicts say so."""
+    """Chunks of 256 delay the first tokens of prompts of 500 and shorten the longest gaps, and the verdicts say so."""
     result = sq.run(scenario(rate=7.0, replications=8))
     rows = {row.metric: row for row in compared(result, None, ["mean_ttft_ms", "p99_itl_ms"])}
     assert rows["mean_ttft_ms"].verdict == "worse"
@@ -254,7 +254,7 @@ def test_a_comparison_is_paired_and_corrected() -> None:
 
 
 def test_the_rule_of_verify() -> None:
-    """Three half-widths or 2 % agree; a half-width beyond 3 % decides nothing; the rest differs."""
+    """A mean agrees within three half-widths or 2 %; with a half-width beyond 3 % there is no verdict."""
     assert verdict(100.0, Interval(102.5, 0.9, 10)) == AGREES
     assert verdict(100.0, Interval(101.9, 0.01, 10)) == AGREES
     assert verdict(100.0, Interval(103.0, 0.9, 10)) == DIFFERS

@@ -1,4 +1,4 @@
-"""The scenario file that tests of scenarios change in one place."""
+"""The scenario file that the tests of this folder change in one place."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from ..helpers.toy_file import WriteToy, write_toy
 
 @pytest.fixture
 def toy(tmp_path: Path) -> WriteToy:
-    """Return a writer of the scenario with (old, new) texts replaced."""
+    """Return a function that writes the scenario with (old, new) texts replaced."""
     return functools.partial(write_toy, tmp_path)

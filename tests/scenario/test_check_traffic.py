@@ -1,4 +1,4 @@
-"""Whether a scenario's traffic can be had, found out without making it."""
+"""Checks that the requests of a scenario can be made, without making them."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def scenario(workload: dict[str, Any], *, several: bool = False) -> Scenario:
     ],
 )
 def test_refuses_what_cannot_be_made(workload: dict[str, Any], several: bool) -> None:
-    """What traffic refuses, the check refuses in the same words."""
+    """The check raises the same error as making the requests."""
     asked = scenario(workload, several=several)
     with pytest.raises(InputError) as made:
         make_traffic(asked.resolve())
@@ -90,12 +90,12 @@ def test_refuses_what_cannot_be_made(workload: dict[str, Any], several: bool) ->
     ],
 )
 def test_makes_no_requests(arrivals: dict[str, Any]) -> None:
-    """A hundred million requests, gigabytes if they were made, are found to be possible at once."""
+    """A hundred million requests, which would take gigabytes, are checked without being made."""
     scenario({"arrivals": arrivals, "num_requests": HUNDRED_MILLION, **LENGTHS}).resolve().check_traffic()
 
 
 def test_draws_where_only_that_tells() -> None:
-    """A curve that ends has 5 arrivals on average: 1000 are refused, and none at all are not."""
+    """A curve that ends has 5 arrivals on average: 1000 are too many, and no fixed number is fine."""
     arrivals = {"process": "piecewise", "pieces": PIECES}
     scenario({"arrivals": arrivals, "arrivals_for_s": 1, **LENGTHS}).resolve().check_traffic()
     with pytest.raises(InputError, match=r"ends after 1 s with \d+ requests, but the workload needs 1000"):

@@ -11,26 +11,26 @@ from simqueue.scenario.library import find, headline, packaged_scenarios
 
 @pytest.mark.parametrize("name", sorted(packaged_scenarios()))
 def test_packaged_scenarios_are_valid_and_say_what_they_show(name: str) -> None:
-    """Every scenario that comes with the package is found by its name, loads, and starts with a comment."""
+    """Every packaged scenario is found by its name, loads, and starts with a comment."""
     file = find(name)
     assert load(file).policies
     assert headline(file)
 
 
 def test_some_scenarios_are_packaged() -> None:
-    """The course module's scenario comes with the package."""
+    """The scenario of the course module is packaged."""
     assert "module08" in packaged_scenarios()
 
 
 def test_a_file_comes_before_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An argument that is a file is that file, whatever the packaged scenarios are called."""
+    """An existing file is used even if a packaged scenario has the same name."""
     monkeypatch.chdir(tmp_path)
     Path("module08").touch()
     assert find("module08") == Path("module08")
 
 
 def test_neither_file_nor_name() -> None:
-    """What is neither is refused, with the nearest name."""
+    """Any other argument is an error with the nearest name."""
     with pytest.raises(
         InputError,
         match=r"^modul08: there is no such file; .*did you mean 'module08'",

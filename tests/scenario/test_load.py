@@ -1,4 +1,4 @@
-"""Loading a scenario: what is wrong is told in one line each, with place, value and what is allowed."""
+"""Loading a scenario: each mistake is one line with place, value and what is allowed."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ def _errors(file: Path, *overrides: str, seed: int | None = None) -> list[str]:
 
 
 def test_valid_scenario(toy: WriteToy) -> None:
-    """A valid file becomes a scenario with the values it says, and ours for the rest."""
+    """A valid file becomes a scenario with its values, and defaults for all other keys."""
     scenario = load(toy())
     assert (scenario.name, scenario.seed, scenario.kv_cache.blocks) == ("toy", 3, 49)
     assert scenario.workload.prompt_tokens is not None
@@ -100,7 +100,7 @@ def test_mistakes(toy: WriteToy, old: str, new: str, line: str) -> None:
     ],
 )
 def test_zero_negative_and_no_number(toy: WriteToy, old: str, path: str, bound: str, bad: str) -> None:
-    """Zero, negative, NaN and infinite values are refused with key and allowed range, before anything runs."""
+    """Zero, negative, NaN and infinite values are errors with key and allowed range, before anything runs."""
     gpu = ("seed: 3", "gpu: {flops_per_s: 1e15, bandwidth_bytes_per_s: 3e12, memory_mib: 80000}")
     (found,) = _errors(toy(gpu, (old, f"{old.partition(':')[0]}: {bad}")))
     assert f": {path} = {bad}: must be " in found
@@ -108,13 +108,13 @@ def test_zero_negative_and_no_number(toy: WriteToy, old: str, path: str, bound: 
 
 
 def test_duplicate_key(toy: WriteToy) -> None:
-    """A key that is given twice is refused, with both lines."""
+    """A repeated key is an error that shows both lines."""
     (found,) = _errors(toy(("workload:", "seed: 4\nworkload:")))
     assert found == "toy.yaml:5: the key 'seed' occurs twice (first in line 2); keep one of them"
 
 
 def test_all_mistakes_are_told_in_the_order_of_the_file(toy: WriteToy) -> None:
-    """Several mistakes give several lines, even where an unknown key stands beside another mistake."""
+    """Several mistakes give several lines, also beside an unknown key."""
     found = _errors(
         toy(
             ("seed: 3", "sede: 3"),
@@ -136,7 +136,7 @@ def test_all_mistakes_are_told_in_the_order_of_the_file(toy: WriteToy) -> None:
 
 
 def test_misspelt_required_key_is_one_mistake(toy: WriteToy) -> None:
-    """A misspelt key is reported once and not as a missing key too."""
+    """A misspelt key is reported once, and not also as a missing key."""
     (found,) = _errors(toy(("step_time", "step_tiem")))
     assert "did you mean 'step_time'?" in found
 
@@ -150,27 +150,27 @@ def test_blocks_auto_needs_hardware(toy: WriteToy) -> None:
 
 
 def test_step_time_is_needed_without_hardware(toy: WriteToy) -> None:
-    """Without model and GPU there is no step time to fall back on."""
+    """Without model and GPU there is no default step time."""
     (found,) = _errors(toy(("step_time: {kind: constant, seconds: 0.01}\n", "")))
     assert "step_time: this key is missing; give step_time, or 'model' and 'gpu' for the roofline" in found
 
 
 def test_model_that_does_not_fit(toy: WriteToy) -> None:
-    """A model larger than the GPU is refused when the file is loaded, with both numbers."""
+    """A model that is larger than the GPU is an error on loading, with both sizes."""
     (found,) = _errors(toy(("seed: 3", "model: llama-3.1-405b\ngpu: h100-sxm")))
     assert found.startswith("toy.yaml:2: model = 'llama-3.1-405b': ")
     assert "weights 812 GB" in found
 
 
 def test_mistake_in_shared_keys_is_told_once(toy: WriteToy) -> None:
-    """A wrong value of the scenario's kv_cache is not repeated for the policies that inherit it."""
+    """A wrong value in the scenario's kv_cache is not reported again for the policies that inherit it."""
     changes = (("block_size: 16", "block_size: 0"), ("max_num_seqs: 8", "kv_cache: {blocks: 7}"))
     (found,) = _errors(toy(*changes))
     assert found.startswith("toy.yaml:4: kv_cache.block_size = 0: ")
 
 
 def test_flag_beats_file_beats_default(toy: WriteToy) -> None:
-    """The horizon of the file holds without a flag; a flag replaces it; without both it is open."""
+    """The file sets the horizon, a flag overrides it, and without both there is none."""
     file = toy(("seed: 3", "horizon_s: 10"))
     assert load(file).horizon_s == 10
     assert load(file, ["horizon_s=20"]).horizon_s == 20
@@ -179,7 +179,7 @@ def test_flag_beats_file_beats_default(toy: WriteToy) -> None:
 
 
 def test_seed_flag(toy: WriteToy) -> None:
-    """--seed replaces the file's seed, and an impossible one is refused under that flag's name."""
+    """--seed overrides the file's seed; an invalid seed is an error that names the flag."""
     assert load(toy(), seed=9).seed == 9
     assert _errors(toy(), seed=-1) == ["--seed -1: seed = -1: must be >= 0"]
 
@@ -195,32 +195,32 @@ def test_seed_flag(toy: WriteToy) -> None:
     ],
 )
 def test_mistake_in_a_flag_names_the_flag(toy: WriteToy, flag: str, line: str) -> None:
-    """What a flag got wrong is told under the flag, as no line of the file is at fault."""
+    """A wrong value of a flag is reported with the flag instead of a line of the file."""
     assert _errors(toy(), flag)[0].startswith(line)
 
 
 def test_flag_that_breaks_a_line_of_the_file(toy: WriteToy) -> None:
-    """A rule on two values names the file's line and the flag that broke it."""
+    """If a flag and a line of the file break a rule together, the error names both."""
     (found,) = _errors(toy(), "policies.vllm.max_num_seqs=9000")
     assert found.startswith("toy.yaml:11: policies.vllm.max_num_batched_tokens = 8192: must be at least")
     assert found.endswith("(with --set policies.vllm.max_num_seqs=9000)")
 
 
 def test_relative_paths_start_at_the_file(toy: WriteToy) -> None:
-    """The folder of the file is where its relative paths start."""
+    """Relative paths start at the folder of the file."""
     file = toy()
     assert load(file).base_dir == file.parent
 
 
 @pytest.mark.parametrize(("stem", "name"), [("my-run.v2", "my-run.v2"), ("my run (2)", "my-run-2-"), ("_x", "x")])
 def test_name_defaults_to_that_of_the_file(toy: WriteToy, stem: str, name: str) -> None:
-    """Without a name of its own a scenario is called as its file, with '-' for what a name may not contain."""
+    """The name defaults to that of the file, with '-' for characters that are not allowed."""
     file = toy(("name: toy\n", ""))
     assert load(file.rename(file.with_name(f"{stem}.yaml"))).name == name
 
 
 def test_from_mapping_reports_paths_without_lines() -> None:
-    """Keys given in Python are checked alike; what is wrong is told by its path alone."""
+    """Keys given in Python are validated in the same way; errors have a path and no line."""
     data = {
         "step_time": {"kind": "constant", "seconds": 0},
         "kv_cache": {"blocks": 9},
@@ -246,7 +246,7 @@ def _paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 
 
 def test_whatever_stands_anywhere_is_a_scenario_or_a_line(toy: WriteToy) -> None:
-    """Any odd value at any place gives a scenario, or lines that name the flag or a place in the file."""
+    """Any value at any path gives a scenario, or errors that name the flag or a place in the file."""
     file = toy(("max_num_seqs: 8", "max_num_seqs: 8, kv_cache: {block_size: 32}, gpu: h100-sxm"))
     odd = ["null", "true", "0", "-1", "1e308", "1" + 400 * "0", ".nan", "''", "x", "'10'", "[]", "{}", "[{}]", "{x: 1}"]
     for path in _paths(read(file).data):
@@ -267,7 +267,7 @@ def _complaint(file: Path, flag: str) -> str:
 
 
 def test_lengths_keep_their_bounds(toy: WriteToy) -> None:
-    """min and max of a length law hold for an exponential one too, whose mean lies far above them."""
+    """min and max bound an exponential distribution, although its mean is far above them."""
     scenario = load(toy(("num_requests: 10", "num_requests: 500")))
     requests = generate(scenario.workload, seed=scenario.seed, base_dir=scenario.base_dir).requests
     assert len(requests) == 500
@@ -276,6 +276,6 @@ def test_lengths_keep_their_bounds(toy: WriteToy) -> None:
 
 
 def test_scenarios_are_frozen(toy: WriteToy) -> None:
-    """A scenario cannot be changed after it was checked."""
+    """A scenario cannot be changed after it was validated."""
     with pytest.raises(ValueError, match="frozen"):
         load(toy()).seed = 4  # type: ignore[misc]  # the point of the test

@@ -1,4 +1,4 @@
-"""Values from the command line, written over those of a file."""
+"""Values from the command line, which override those of a file."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def _applied(data: dict[str, Any], *texts: str) -> dict[str, Any]:
 
 
 def test_value_is_yaml_and_path_is_dotted() -> None:
-    """a.b=VALUE sets a value of YAML, making what is missing on the way; only the first '=' separates."""
+    """a.b=VALUE sets a YAML value and makes missing mappings; the first '=' ends the path."""
     assert _applied({"a": {"b": 1, "c": 2}}, "a.b=1e-3", "d.e={f: [1]}", "g=x=y") == {
         "a": {"b": 1e-3, "c": 2},
         "d": {"e": {"f": [1]}},
@@ -22,14 +22,14 @@ def test_value_is_yaml_and_path_is_dotted() -> None:
 
 
 def test_data_is_left_alone() -> None:
-    """The data of the file itself is not changed."""
+    """The data of the file are not changed."""
     data = {"a": {"b": 1}}
     _applied(data, "a.b=2")
     assert data == {"a": {"b": 1}}
 
 
 def test_list_items_by_number() -> None:
-    """A whole number counts the items of a list from 0, and is a key in a mapping."""
+    """A whole number is an index of a list, from 0, or a key of a mapping."""
     assert _applied({"a": [{"b": 1}, {"b": 2}], "m": {}}, "a.1.b=5", "m.7=x") == {
         "a": [{"b": 1}, {"b": 5}],
         "m": {"7": "x"},
@@ -37,14 +37,14 @@ def test_list_items_by_number() -> None:
 
 
 def test_later_flags_win() -> None:
-    """Of two flags for one value the later counts, and a mapping as a whole replaces what was set inside it."""
+    """The last of two flags for a value counts, and a whole mapping replaces what was set inside it."""
     data, flags = apply({}, [parse_override(t) for t in ("a.b=1", "a.b=2", "c.d=1", "c={e: 2}")])
     assert data == {"a": {"b": 2}, "c": {"e": 2}}
     assert flags == {("a", "b"): "--set a.b=2", ("c",): "--set c={e: 2}"}
 
 
 def test_flag_beats_policies_of_their_own() -> None:
-    """A flag for a scenario's key is stronger than the policy's own; one that names the policy is stronger still."""
+    """A flag for a scenario's key overrides the policy's own; a flag that names the policy overrides both."""
     data = {"gpu": "a", "policies": {"p": {"gpu": "b"}, "q": {}, "r": {"gpu": "c"}}}
     assert _applied(data, "policies.r.gpu=d", "gpu=e") == {
         "gpu": "e",
@@ -53,12 +53,12 @@ def test_flag_beats_policies_of_their_own() -> None:
 
 
 def test_only_keys_that_policies_share_reach_them() -> None:
-    """Setting another top-level key never touches a policy."""
+    """Other top-level keys do not change policies."""
     assert _applied({"policies": {"p": {"name": 1}}}, "name=2") == {"name": 2, "policies": {"p": {"name": 1}}}
 
 
 def test_seed_flag() -> None:
-    """--seed N sets the key seed and is named as that flag."""
+    """--seed N sets the key seed; errors name the flag."""
     assert apply({"seed": 1}, [override_seed(7)]) == ({"seed": 7}, {("seed",): "--seed 7"})
 
 
@@ -76,7 +76,7 @@ def test_seed_flag() -> None:
     ],
 )
 def test_errors_name_the_flag(text: str, words: str) -> None:
-    """A flag that cannot be applied is refused in one line that starts with it."""
+    """A flag that cannot be applied is an error in one line that starts with the flag."""
     with pytest.raises(InputError) as caught:
         _applied({"list": [5, 6], "word": "text"}, text)
     assert str(caught.value).startswith(f"--set {text}: ")

@@ -1,4 +1,4 @@
-"""The JSON Schema and the reference of keys that is written from it."""
+"""The JSON Schema, and the reference of keys that is generated from it."""
 
 import json
 import re
@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scenario.md"
 
 
 def _printed(*arguments: str) -> str:
-    """Return what the command prints in a process of its own, where only our own schedulers are registered."""
+    """Return what the command prints in its own process, in which only packaged schedulers are registered."""
     done = subprocess.run(
         [sys.executable, "-m", "simqueue", "schema", *arguments], check=True, capture_output=True, encoding="utf-8"
     )
@@ -23,12 +23,12 @@ def _printed(*arguments: str) -> str:
 
 
 def test_committed_reference_is_current() -> None:
-    """The page in docs is what the command in its head generates."""
+    """The page in docs is the current output of the command."""
     assert PAGE.read_text(encoding="utf-8") == _printed("--reference"), "run: " + PAGE.read_text().splitlines()[0]
 
 
 def test_every_key_is_described() -> None:
-    """Each key of the scenario stands in the reference with its type, default and meaning."""
+    """The reference lists each key of the scenario with type, default and meaning."""
     page = PAGE.read_text(encoding="utf-8")
     top = page.partition("## Top level")[2].partition("\n## ")[0]
     rows = [
@@ -42,7 +42,7 @@ def test_every_key_is_described() -> None:
 
 
 def test_links_of_the_reference_lead_somewhere() -> None:
-    """Each link of the page goes to one of its headings, by the rules of GitHub's anchors."""
+    """Each link of the page goes to one of its headings, by GitHub's rules for anchors."""
     page = PAGE.read_text(encoding="utf-8")
     headings = re.findall(r"^## (.*)$", page, flags=re.MULTILINE)
     anchors = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
@@ -62,5 +62,5 @@ def test_schema_is_json_and_knows_schedulers() -> None:
 
 @pytest.mark.parametrize("key", ["horizon_s", "clock_resolution_s", "warmup_s"])
 def test_units_stand_in_the_schema(key: str) -> None:
-    """Keys with a unit carry it in the schema."""
+    """Keys with a unit have it in the schema."""
     assert json_schema()["properties"][key]["unit"] == "s"

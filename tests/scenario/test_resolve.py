@@ -1,4 +1,4 @@
-"""What each policy runs with, and where every value came from."""
+"""The values that each policy runs with, and the origin of every value."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ OWN = "max_num_seqs: 8, max_model_len: 99, kv_cache: {block_size: 32}, step_time
 
 
 def test_own_key_beats_scenario_beats_default(toy: WriteToy) -> None:
-    """A policy's own key holds, else the scenario's, else the default."""
+    """The policy's key overrides the scenario's, which overrides the default."""
     file = toy(("seed: 3", "max_model_len: 500"), ("max_num_seqs: 8", OWN + "}\n  plain: {scheduler: static"))
     scenario = load(file)
     own, plain = scenario.resolve().policy("vllm"), scenario.resolve().policy("plain")
@@ -33,7 +33,7 @@ def test_own_key_beats_scenario_beats_default(toy: WriteToy) -> None:
 
 
 def test_kv_cache_is_merged_and_step_time_is_replaced(toy: WriteToy) -> None:
-    """Of kv_cache a policy gives only what differs; its step_time stands alone."""
+    """A policy's kv_cache is merged with the scenario's; its step_time replaces the scenario's."""
     scenario = load(toy(("max_num_seqs: 8", OWN)))
     own = scenario.resolve().policy("vllm")
     assert (own.kv_cache.rules.block_size, own.kv_cache.blocks) == (32, 49)
@@ -43,14 +43,14 @@ def test_kv_cache_is_merged_and_step_time_is_replaced(toy: WriteToy) -> None:
 
 
 def test_flag_beats_the_policy(toy: WriteToy) -> None:
-    """A flag for the scenario's key is stronger than the policy's own value of that key."""
+    """A flag for the scenario's key overrides the policy's own value of that key."""
     own = load(toy(("max_num_seqs: 8", OWN)), ["max_model_len=7", "kv_cache.block_size=64"]).resolve().policy("vllm")
     assert own.longest_request_tokens == 7
     assert (own.kv_cache.rules.block_size, own.kv_cache.blocks) == (64, 49)
 
 
 def test_null_of_a_policy_counts(toy: WriteToy) -> None:
-    """A policy that says null has no limit, although the scenario has one."""
+    """null in a policy means no limit, although the scenario has one."""
     file = toy(("seed: 3", "max_model_len: 500"), ("max_num_seqs: 8", "max_model_len: null"))
     assert load(file).resolve().policy("vllm").longest_request_tokens is None
 
@@ -69,20 +69,20 @@ def test_roofline_is_the_default_with_hardware(toy: WriteToy) -> None:
 
 
 def test_scheduler_settings_are_the_schedulers_own(toy: WriteToy) -> None:
-    """A scheduler gets an instance of its own settings, without the keys that belong to the policy."""
+    """A scheduler gets its own settings, without the keys that every policy can have."""
     policy = load(toy(("max_num_seqs: 8", OWN))).resolve().policy("vllm")
     assert type(policy.settings) is Chunked.Settings
     assert policy.settings == Chunked.Settings(max_num_seqs=8)
 
 
 def test_unknown_policy(toy: WriteToy) -> None:
-    """Asking for a policy that the scenario lacks tells the nearest and all names."""
+    """An unknown policy is an error with the nearest name and all names."""
     with pytest.raises(InputError, match="unknown policy 'vlm'; did you mean 'vllm'"):
         load(toy()).resolve().policy("vlm")
 
 
 def test_origins(toy: WriteToy) -> None:
-    """Every value says whether it comes from the file, the policy, a flag or is the default."""
+    """The origin of a value is the file, the policy, a flag, or the default."""
     file = toy(("max_num_seqs: 8", OWN))
     origin = (
         load(file, ["workload.num_requests=5", "policies.vllm.order=priority"], seed=8).resolve().to_dict()["origin"]
@@ -110,7 +110,7 @@ def test_origins(toy: WriteToy) -> None:
 
 
 def test_every_value_has_an_origin(toy: WriteToy) -> None:
-    """No value of the resolved scenario is without an origin, and no origin without a value."""
+    """Every value of the resolved scenario has an origin, and every origin has a value."""
     values = load(toy(("max_num_seqs: 8", OWN))).resolve().to_dict()
     origin = values.pop("origin")
 
@@ -125,7 +125,7 @@ def test_every_value_has_an_origin(toy: WriteToy) -> None:
 
 
 def test_resolved_scenario_resolves_to_itself(toy: WriteToy) -> None:
-    """The resolved values are JSON, and are a scenario again that resolves to the same values."""
+    """The resolved values are JSON, and they are a scenario that resolves to the same values."""
     values = json.loads(json.dumps(load(toy(("max_num_seqs: 8", OWN))).resolve().to_dict(), allow_nan=False))
     del values["origin"]
     again = from_mapping(values).resolve().to_dict()
@@ -134,7 +134,7 @@ def test_resolved_scenario_resolves_to_itself(toy: WriteToy) -> None:
 
 
 def test_scenarios_made_in_python() -> None:
-    """Models may stand for mappings; what was given that way is known as given."""
+    """Models can be given instead of mappings; the origin of their values is `given`."""
     scenario = from_mapping(
         {
             "model": "llama-3.1-8b",
@@ -157,20 +157,20 @@ def test_scenarios_made_in_python() -> None:
 
 
 class TwiceSettings(Settings):
-    """Keys of a scheduler that a user might write."""
+    """Keys of a scheduler that a user could write."""
 
     twice: int = Field(2, ge=1)
 
 
 class Twice(Chunked):
-    """A scheduler that a user might write."""
+    """A scheduler that a user could write."""
 
     Settings: ClassVar[type[Settings]] = TwiceSettings  # type: ignore[assignment]  # its keys are its own
     summary: ClassVar[str] = "for this test"
 
 
 def test_schedulers_of_ones_own(toy: WriteToy, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scheduler that was registered a moment ago is known by name, with its own keys and no others."""
+    """A newly registered scheduler is known by name, with its own keys only."""
     monkeypatch.setitem(SCHEDULERS, "twice", Twice)
     policy = load(toy(("chunked, max_num_seqs: 8", "twice, twice: 3"))).resolve().policy("vllm")
     assert policy.settings == TwiceSettings(twice=3)

@@ -1,4 +1,4 @@
-"""A scenario is resolved once, and what is resolved can be varied and sent to other processes."""
+"""A scenario is resolved once; the result can be varied and sent to other processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCENARIO: dict[str, Any] = {
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[Any]:
-    """Return a list that grows by the first argument of each call of a function."""
+    """Replace a function by one that counts; return the list of the first arguments of its calls."""
     calls: list[Any] = []
     function = getattr(module, name)
 
@@ -44,7 +44,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[Any
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_run_resolves_once_and_builds_once_per_replication(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Loading, running and describing a scenario share one resolution; only a replication builds policies."""
+    """Loading, running and describing a scenario use the same resolved object; only replications build policies."""
     resolved = counted(monkeypatch, model, "resolve")
     policies = counted(monkeypatch, resolve, "_policy")
     step_times = counted(monkeypatch, resolve, "build_step_time")
@@ -56,14 +56,14 @@ def test_a_run_resolves_once_and_builds_once_per_replication(monkeypatch: pytest
 
 
 def test_later_calls_return_the_same_object_and_copies_are_resolved_again() -> None:
-    """Resolving twice costs nothing; a changed copy does not keep what was resolved before."""
+    """Resolving again returns the same object; a changed copy is resolved on its own."""
     scenario = from_mapping(SCENARIO)
     assert scenario.resolve() is scenario.resolve()
     assert scenario.model_copy(update={"seed": 8}).resolve().seed == 8
 
 
 def test_a_varied_scenario_is_the_scenario_with_these_keys() -> None:
-    """`with_` gives what the changed keys would give, without resolving anything again."""
+    """`with_` gives the scenario that the changed keys would give."""
     varied = (
         from_mapping(SCENARIO)
         .resolve()
@@ -83,7 +83,7 @@ def test_a_varied_scenario_is_the_scenario_with_these_keys() -> None:
 
 
 def test_arrivals_and_policies_can_be_varied() -> None:
-    """Another process of arrivals, and some of the policies."""
+    """The arrival process and the set of policies can be changed."""
     varied = (
         from_mapping(SCENARIO)
         .resolve()
@@ -96,7 +96,7 @@ def test_arrivals_and_policies_can_be_varied() -> None:
 
 
 def test_what_cannot_be_varied_is_told() -> None:
-    """A process without a rate, no single workload, a policy that is not there."""
+    """A process without a rate, several workloads and an unknown policy are errors."""
     scenario = from_mapping(SCENARIO).resolve()
     at_once = scenario.with_(arrivals=AllAtOnceSettings(process="all_at_once"), num_requests=3)
     with pytest.raises(
@@ -112,7 +112,7 @@ def test_what_cannot_be_varied_is_told() -> None:
 
 
 def test_a_resolved_scenario_crosses_processes() -> None:
-    """What a worker process receives gives the same replication."""
+    """A pickled scenario gives the same replication."""
     scenario = from_mapping(SCENARIO).resolve()
     sent = reduction.loads(reduction.dumps(scenario))
     here, there = (replication.replicate(one, 1, check=False) for one in (scenario, sent))

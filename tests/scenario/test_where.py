@@ -1,4 +1,4 @@
-"""Mistakes that show only when files are read and versions looked up name the file and line, or the flag, as well."""
+"""Mistakes that are found when files are read and versions looked up name file and line, or the flag, as well."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ policies:
   chunked: {scheduler: chunked}
 """
 ROWS = "arrival_s,prompt_tokens,output_tokens\n0,10,5\n1,10,5\n2,10,5\n3,10,5\n"
-LAWS = """\
+LENGTHS = """\
   arrivals: {process: poisson, rate_rps: 1}
   num_requests: 4
   prompt_tokens: {distribution: empirical, path: nope.csv}
@@ -53,7 +53,7 @@ def write(tmp_path: Path) -> Any:
 
 
 def complaint(file: Path, *flags: str) -> str:
-    """Return the one line that loading a scenario and making its traffic gives, without the folder."""
+    """Return the only line of the error of loading a scenario or making its requests, without the folder."""
     with pytest.raises(InputError) as caught:
         make_traffic(load(file, flags).resolve())
     (line,) = str(caught.value).splitlines()
@@ -61,7 +61,7 @@ def complaint(file: Path, *flags: str) -> str:
 
 
 def test_the_scenario_itself_is_fine(write: Any) -> None:
-    """Without a change there is nothing to complain about."""
+    """Without a change there is no error."""
     assert len(make_traffic(load(write()).resolve()).requests) == 4
 
 
@@ -99,7 +99,7 @@ def test_the_scenario_itself_is_fine(write: Any) -> None:
             "path: u.csv",
             "s.yaml:5: workload.trace.path = 'u.csv': u.csv: no such file",
         ),
-        (TRACE, LAWS, "s.yaml:6: workload.prompt_tokens.path = 'nope.csv': nope.csv: no such file"),
+        (TRACE, LENGTHS, "s.yaml:6: workload.prompt_tokens.path = 'nope.csv': nope.csv: no such file"),
         ("llama-3.1-8b", "own.json", "s.yaml:1: model = 'own.json': own.json: cannot be read"),
         ("h100-sxm", "own.yaml", "s.yaml:2: gpu = 'own.yaml': own.yaml: cannot be read"),
         (
@@ -115,7 +115,7 @@ def test_the_scenario_itself_is_fine(write: Any) -> None:
     ],
 )
 def test_file_line_and_full_path(write: Any, old: str, new: str, line: str) -> None:
-    """What a file names and cannot be had, and what a version lacks, is told at the key that asked for it."""
+    """A file that cannot be read and a flag that a version lacks are reported at the key that names them."""
     assert complaint(write(old, new)).startswith(line)
 
 
@@ -133,12 +133,12 @@ def test_file_line_and_full_path(write: Any, old: str, new: str, line: str) -> N
     ],
 )
 def test_the_flag_is_named_where_it_gave_the_value(write: Any, flag: str, rest: str) -> None:
-    """What a flag got wrong starts with that flag, also where files and versions decide."""
+    """A wrong value of a flag is reported with the flag, also if a file or a version shows that it is wrong."""
     assert complaint(write(), flag).startswith(f"--set {flag}: {rest}")
 
 
 def test_each_workload_has_its_own_path(write: Any) -> None:
-    """Of several workloads the one that asks for too much is named."""
+    """With several workloads the error names the workload."""
     file = write()
     text = SCENARIO.replace(TRACE, f"  a:\n{TRACE}".replace("\n  ", "\n    ").rstrip(" "), 1)
     file.write_text(text.replace("workload:", "workloads:").replace("num_requests: 4", "num_requests: 9"), "utf-8")
@@ -146,20 +146,20 @@ def test_each_workload_has_its_own_path(write: Any) -> None:
 
 
 def test_rows_of_a_trace_are_located_in_the_trace(write: Any) -> None:
-    """A row that is wrong is a place in its own file, in the same form."""
+    """A wrong row of a trace is reported with the file and line of the trace."""
     assert complaint(write(rows=f"{ROWS}x,1,1\n".encode())) == "t.csv:6: arrival_s 'x' is not a number"
 
 
 @pytest.mark.parametrize(("before", "where"), [(b"", ""), (ROWS.encode() * 400, r" (after line ")])
 def test_a_binary_file_is_no_text(write: Any, before: bytes, where: str) -> None:
-    """Bytes that are no text are told as such, with the lines before them where there are some."""
+    """A binary file is reported as such, with the last line that could be read."""
     line = complaint(write(rows=before + b"\xff\xfe\x00" * 9000))
     assert line.startswith(f"s.yaml:5: workload.trace.path = 't.csv': t.csv: not a UTF-8 text file{where}")
     assert "line 0" not in line
 
 
 def test_python_has_paths_without_lines(tmp_path: Path) -> None:
-    """Made in Python the same mistakes name the full path."""
+    """In Python the same mistakes are reported with the full path."""
     data = {
         "model": "llama-3.1-8b",
         "gpu": "h100-sxm",
@@ -173,7 +173,7 @@ def test_python_has_paths_without_lines(tmp_path: Path) -> None:
 
 
 def test_a_key_of_the_default_step_time_may_be_set_alone(write: Any) -> None:
-    """Where no step time is given the roofline holds, and a flag may set one of its keys, for all or for a policy."""
+    """Without a step time the default is the roofline; a flag can set one of its keys, for all policies or for one."""
     for flag in ("step_time.mfu=0.5", "policies.chunked.step_time.mfu=0.5"):
         scenario = load(write(), [flag])
         step_time = scenario.value_for("chunked", "step_time")
@@ -183,13 +183,13 @@ def test_a_key_of_the_default_step_time_may_be_set_alone(write: Any) -> None:
 
 
 def test_flags_may_make_a_whole_new_policy(write: Any) -> None:
-    """A name that is not in the file is fine where flags say which scheduler it has, in any order."""
+    """Flags can make a new policy if they say which scheduler it has, in any order."""
     scenario = load(write(), ["policies.new.max_num_seqs=3", "policies.new.scheduler=continuous"])
     assert list(scenario.policies) == ["real", "chunked", "new"]
 
 
 def test_keys_are_put_together_from_inside_out() -> None:
-    """Each level adds what it knows; an error that is about no key stays as it is."""
+    """Each level adds its keys to the path; an error without a key is not changed."""
     with pytest.raises(InputError, match=r"^a\.b\.c = 5: too much$") as caught, inside("a"), inside("b"):
         raise InputError("too much", "c", value=5)
     assert caught.value.problems == (Problem(("a", "b", "c"), "too much", "5"),)

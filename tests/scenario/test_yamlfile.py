@@ -22,14 +22,14 @@ from simqueue.scenario.yamlfile import parse, parse_value, read
     ],
 )
 def test_floats_of_yaml_1_2(text: str, value: float) -> None:
-    """Every way of writing a float that YAML 1.2 knows comes out as a float."""
+    """Every notation of a float in YAML 1.2 is read as a float."""
     found = parse_value(text, "--set x")
     assert isinstance(found, float)
     assert found == value
 
 
 def test_nan() -> None:
-    """.nan is the float that is not a number."""
+    """.nan is read as NaN."""
     assert math.isnan(parse_value(".nan", "--set x"))
 
 
@@ -51,14 +51,14 @@ def test_nan() -> None:
     ],
 )
 def test_plain_values(text: str, value: object) -> None:
-    """Words stay words (on, no, dates, times), and only true and false are booleans."""
+    """Words such as on, no, dates and times are text; only true and false are booleans."""
     found = parse_value(text, "--set x")
     assert found == value
     assert type(found) is type(value)
 
 
 def test_positions_count_from_one() -> None:
-    """Each key and value knows its line and column; what is missing has the line of what is above it."""
+    """Each key and value has a line and column; a missing key has those of the mapping around it."""
     document = parse("a: 1\nb:\n  - x\n  - {c: 2,\n     d: 3}\n", "f.yaml")
     assert document.data == {"a": 1, "b": ["x", {"c": 2, "d": 3}]}
     assert (document.keys[("b", 1, "d")].line, document.keys[("b", 1, "d")].column) == (5, 6)
@@ -69,7 +69,7 @@ def test_positions_count_from_one() -> None:
 
 
 def test_aliases_and_merge_keys_are_copies() -> None:
-    """Aliases repeat a value, merge keys fill what a mapping leaves out; the copies are independent."""
+    """Aliases repeat a value, merge keys give defaults for a mapping; the copies are independent."""
     document = parse("a: &x {p: 1, q: [2]}\nb: *x\nc: {<<: *x, p: 3}\n", "f.yaml")
     assert document.data["b"] == {"p": 1, "q": [2]}
     assert document.data["c"] == {"p": 3, "q": [2]}
@@ -100,7 +100,7 @@ def test_aliases_and_merge_keys_are_copies() -> None:
     ],
 )
 def test_errors_are_one_line_with_the_place(text: str, line: int, words: str) -> None:
-    """What is no plain YAML is refused in one line that starts with file and line."""
+    """Anything but plain YAML is an error in one line that starts with file and line."""
     with pytest.raises(InputError) as caught:
         parse(text, "f.yaml")
     message = str(caught.value)
@@ -110,13 +110,13 @@ def test_errors_are_one_line_with_the_place(text: str, line: int, words: str) ->
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    """A file that is not there is named."""
+    """A missing file is named."""
     with pytest.raises(InputError, match=r"nothing\.yaml: there is no such file"):
         read(tmp_path / "nothing.yaml")
 
 
 def test_folder_and_bytes(tmp_path: Path) -> None:
-    """A folder and a file that is no text are refused."""
+    """A folder and a binary file are errors."""
     with pytest.raises(InputError, match="a folder, not a file"):
         read(tmp_path)
     (tmp_path / "bytes.yaml").write_bytes(b"a: \xff\xfe\n")
@@ -125,12 +125,12 @@ def test_folder_and_bytes(tmp_path: Path) -> None:
 
 
 def test_byte_order_mark_and_crlf(tmp_path: Path) -> None:
-    """Files from Windows editors are read like any other."""
+    """Files of Windows editors are read like any other."""
     (tmp_path / "f.yaml").write_bytes(b"\xef\xbb\xbfa: 1\r\nb: x\r\n")
     assert read(tmp_path / "f.yaml").data == {"a": 1, "b": "x"}
 
 
 def test_flags_have_no_line() -> None:
-    """An error in a value from the command line names the flag alone."""
+    """An error in a value from the command line names the flag and no line."""
     with pytest.raises(InputError, match=r"^--set a=\[1: not valid YAML"):
         parse_value("[1", "--set a=[1")

@@ -18,7 +18,7 @@ from simqueue.calibration.served_rows import Server, read_log, read_means
 from simqueue.cli.actions.common import print_warnings
 from simqueue.cli.actions.screen import console, empty_table
 from simqueue.cli.options import Kind
-from simqueue.errors import InputError
+from simqueue.errors import InputError, Problem
 from simqueue.hardware import load_gpu, load_model
 from simqueue.hardware.precision import known_format
 from simqueue.steptime.linear import LinearStepTime
@@ -146,7 +146,7 @@ def _judge(bad: Sequence[str], good: int, *, drop: bool) -> None:
     """Print the bad rows if they are to be left out; otherwise raise InputError if there are any."""
     if bad and not drop:
         count = f"{len(bad)} of {len(bad) + good} rows are bad; --drop-bad-rows leaves them out"
-        raise InputError("\n".join([*bad, count]))
+        raise InputError.of(Problem((), line) for line in [*bad, count])
     for line in bad:
         typer.echo(f"left out: {line}")
 
