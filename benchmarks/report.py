@@ -84,8 +84,7 @@ def _compared(found: dict[str, Any]) -> list[str]:
 
 
 def _figure(found: dict[str, Any], path: Path) -> None:
-    # Loaded after all cells: a new process starts with the peak memory of this one.
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415 - its memory would count as that of the processes of the cells
 
     colours = {"fast": "#1f5a93", "stepped": "#d08a24", "walk": "#8a8a8a"}
     rows = [row for row in found["rows"] if not row["cell"].endswith("seats full")]
