@@ -126,8 +126,8 @@ def test_urgent_classes_go_first(play: Play) -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({}, "workload: this key is missing; give it, or workloads"),
-        ({"workload": CHAT, "workloads": {"a": CHAT}}, "workloads: goes without workload"),
+        ({}, "workload: this key is missing; give workload or workloads"),
+        ({"workload": CHAT, "workloads": {"a": CHAT}}, "workloads: cannot be combined with workload"),
         ({"workloads": {}}, "workloads"),
         ({"workloads": {"a/b": CHAT}}, "the name of a workload must be letters"),
         ({"workloads": {"a": {}}}, "exactly one of arrivals, trace, requests, users, sessions"),

@@ -88,5 +88,5 @@ def test_a_streamed_scenario_has_the_same_summary(scenario: dict[str, Any], tmp_
 
 def test_several_replications_are_not_streamed(tmp_path: Path) -> None:
     """Replications share no folder: asking for both is refused in one line."""
-    with pytest.raises(InputError, match="goes with one replication"):
+    with pytest.raises(InputError, match="needs a single replication"):
         run(SCENARIO | {"replications": 2}, stream_to=tmp_path)
