@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
 from simqueue.engines import ENGINES, CacheRules, Deployment, ResolvedEngine
+from simqueue.engines.base import Maker
 from simqueue.errors import InputError, Problem, about
 from simqueue.hardware import Gpu, Model, check_fits, kv_pool_blocks, load_gpu, load_model
 from simqueue.kvcache import KVCache
@@ -125,7 +126,7 @@ def _engine(
     return ENGINES[name].resolve(flags, deployment)
 
 
-def _maker(scheduler: str, settings: Settings) -> Callable[[KVCache, RequestLimits], Policy]:
+def _maker(scheduler: str, settings: Settings) -> Maker:
     # every policy class takes its settings, a KV cache and admission rules; `Policy` itself has no constructor
     policy_class = cast("Callable[[Settings, KVCache, RequestLimits], Policy]", SCHEDULERS[scheduler])
     return partial(policy_class, settings)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 from simqueue.engines import GIVEN, CacheRules, ResolvedEngine
+from simqueue.engines.base import Maker
 from simqueue.errors import InputError, KeyPath, inside
 from simqueue.hardware import Gpu, Model
-from simqueue.kvcache import KVCache
 from simqueue.names import unknown
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.values import dotted, leaves
 from simqueue.scenario.written import Written
-from simqueue.schedulers import Policy
-from simqueue.schedulers.limits import RequestLimits
 from simqueue.settings import Settings
 from simqueue.steptime import StepTime
 from simqueue.workload.arrivals.settings import ArrivalProcessSettings
@@ -70,8 +68,7 @@ class ResolvedPolicy:
     engine : ResolvedEngine or None
         The engine at its version; None for a policy that names a scheduler.
     make : callable
-        Returns a new policy for a KV cache and admission rules. It carries the class, so that a worker process can
-        make policies that it has not registered.
+        See `Maker`. It holds the class of the policy, so that worker processes need not have registered it.
     model : Model or None
         None in a scenario that needs no model.
     gpu : Gpu or None
@@ -88,18 +85,13 @@ class ResolvedPolicy:
     scheduler: str
     settings: Settings
     engine: ResolvedEngine | None
-    make: Callable[[KVCache, RequestLimits], Policy]
+    make: Maker
     model: Model | None
     gpu: Gpu | None
     tensor_parallel: int
     step_time: StepTime
     kv_cache: ResolvedCache
     longest_request_tokens: int | None
-
-    @property
-    def keys(self) -> Mapping[str, Any]:
-        """The keys of the scheduler, or the flags of the engine with the defaults of its version."""
-        return self.settings.model_dump() if self.engine is None else self.engine.values
 
 
 class Changes(TypedDict, total=False):
