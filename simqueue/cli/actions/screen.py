@@ -1,4 +1,7 @@
-"""Tables on stdout and progress bars on stderr, drawn with rich."""
+"""Tables on stdout and progress bars on stderr, drawn with rich.
+
+rich takes as long to load as a short run, so it is loaded when something is drawn.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 ProgressCallback = Callable[[str, int, int], None]
 """Called with a policy, the number of its requests that are done, and the number of all its requests."""
@@ -20,13 +23,17 @@ _PIPED_COLUMNS = 120
 
 def console() -> Console:
     """Return a console on stdout. If stdout is not a terminal, the width is fixed, so that output is reproducible."""
+    from rich.console import Console  # noqa: PLC0415 - see above
+
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_COLUMNS
     return Console(file=sys.stdout, width=width, highlight=False)
 
 
 def empty_table(titles: Sequence[str], right: Sequence[str] = ()) -> Table:
     """Return an empty table. The columns in `right` are aligned to the right."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    from rich import box, table  # noqa: PLC0415 - see above
+
+    made = table.Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in titles:
         made.add_column(title, justify="right" if title in right else "left")
     return made
@@ -38,9 +45,16 @@ def progress_bar(scenario: str, *, quiet: bool) -> Iterator[ProgressCallback | N
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    from rich import console, progress  # noqa: PLC0415 - see above
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+    )
     tasks = {}
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with progress.Progress(*columns, console=console.Console(stderr=True), transient=True) as bar:
 
         def show(policy: str, done: int, total: int) -> None:
             if policy not in tasks:
