@@ -8,6 +8,7 @@ from typing import Final, Literal, cast
 from pydantic import Field
 
 from simqueue.errors import InputError
+from simqueue.names import unknown
 from simqueue.settings import Settings
 
 WeightFormat = Literal["fp32", "bf16", "fp8", "fp4"]
@@ -28,7 +29,7 @@ def known_format(name: str | None) -> WeightFormat | None:
     """
     if name is None or name in BYTES:
         return cast("WeightFormat | None", name)
-    raise InputError(f"weights: unknown format '{name}'; known: {', '.join(BYTES)}")
+    raise InputError(f"weights: {unknown('format', name, BYTES)}")
 
 
 class DtypeSettings(Settings):
