@@ -29,12 +29,13 @@ Replications = Annotated[
     typer.Option(
         "--replications",
         metavar="N",
+        min=1,
         help="Independent runs per policy; overrides `replications` and `precision` of the scenario.",
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", metavar="N", help="Processes that share the replications. Default: one per core."),
+    typer.Option("--workers", metavar="N", min=1, help="Processes that share the replications. Default: one per core."),
 ]
 Model = Annotated[
     str,

@@ -35,7 +35,9 @@ def find(argument: str | Path) -> Path:
     known = packaged_scenarios()
     if str(argument) in known:
         return known[str(argument)]
-    raise InputError.at(str(argument), f"there is no such file; {unknown('packaged scenario', argument, known)}")
+    if path.suffix or len(path.parts) > 1:  # certainly meant as a path
+        raise InputError.at(str(argument), "there is no such file")
+    raise InputError(f"{unknown('scenario', argument, known)}, or the path of a file")
 
 
 def scenario_rows() -> list[dict[str, str]]:

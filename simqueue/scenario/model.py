@@ -239,7 +239,7 @@ class Scenario(Settings):
                 yield Problem((*own, "step_time", "kind"), f"the roofline also needs {missing}")
             if self.value_for(name, "kv_cache").blocks == "auto":
                 own = ("policies", name) if self.kv_cache.blocks != "auto" else ()
-                text = f"'auto' needs {missing}; give these, or a whole number of blocks"
+                text = f"'auto' needs {missing}; otherwise give a whole number of blocks"
                 yield Problem((*own, "kv_cache", "blocks"), text)
 
 

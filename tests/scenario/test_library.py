@@ -33,6 +33,6 @@ def test_neither_file_nor_name() -> None:
     """Any other argument is an error with the nearest name."""
     with pytest.raises(
         InputError,
-        match=r"^modul08: there is no such file; .*did you mean 'module08'",
+        match=r"^unknown scenario 'modul08'; did you mean 'module08'\? known: .*module08.*, or the path of a file$",
     ):
         find("modul08")

@@ -145,7 +145,7 @@ def test_blocks_auto_needs_hardware(toy: WriteToy) -> None:
     """A pool cannot be sized without model and GPU; the error says what to give."""
     (found,) = _errors(toy((", blocks: 49", "")))
     assert found == (
-        "toy.yaml:4: kv_cache.blocks: 'auto' needs 'model' and 'gpu'; give these, or a whole number of blocks"
+        "toy.yaml:4: kv_cache.blocks: 'auto' needs 'model' and 'gpu'; otherwise give a whole number of blocks"
     )
 
 
