@@ -33,7 +33,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = scratch
         sys.dont_write_bytecode = True
-        code = pytest.main([*_OPTIONS, *map(str, room.test_folders())], plugins=[session])
+        folders = room.test_folders(others=asked.seconds > 0)
+        code = pytest.main([*_OPTIONS, *map(str, folders)], plugins=[session])
     if not session.outcomes:
         sys.stderr.write(f"the tests could not be collected: pytest exits with {code}\n")
         return 1

@@ -24,8 +24,10 @@ class Room:
         """Return whether a test file belongs to the room, or to one that knows it as well."""
         return test.parent.name in self.tests
 
-    def test_folders(self) -> list[Path]:
-        """Return all folders of tests: the room's own first, then those that play whole runs, then the others."""
+    def test_folders(self, *, others: bool = True) -> list[Path]:
+        """Return folders of tests: the room's own, then those that play whole runs, then the others."""
+        if not others:
+            return [TESTS / name for name in self.tests]
         names = dict.fromkeys((*self.tests, *WHOLE_RUNS))
         rest = sorted(folder.name for folder in TESTS.iterdir() if any(folder.glob("test_*.py")))
         return [TESTS / name for name in (names | dict.fromkeys(rest)) if (TESTS / name).is_dir()]

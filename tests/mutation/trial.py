@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from multiprocessing import connection, get_context
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -25,8 +25,17 @@ FORK = get_context("fork")
 Tell = Callable[[Any], None]
 
 
+class Report(NamedTuple):
+    """What became of one test: processor time of this process and of those that it started."""
+
+    name: str
+    seconds: float
+    passed: bool
+    seconds_of_children: float
+
+
 class Trial:
-    """One forked process with its reports: (name of a test, seconds, whether it passed), and None at the end."""
+    """One forked process with its reports, and None at the end."""
 
     def __init__(self, play: Callable[[Tell], None], limit_s: float) -> None:
         self._reader, writer = FORK.Pipe(duplex=False)
@@ -102,17 +111,21 @@ def play_items(
         items[0].config.pluginmanager.register(Watch())
     begin_s = time.process_time()
     for item, following in zip(items, [*items[1:], None], strict=True):
-        start_s = time.process_time()
+        start_s, others_s = time.process_time(), _seconds_of_children()
         if start_s - begin_s > enough_s:
             break
         signal.setitimer(signal.ITIMER_VIRTUAL, limits_s.get(item.nodeid, 0.0))
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        tell((item.nodeid, time.process_time() - start_s, not failed))
+        tell(Report(item.nodeid, time.process_time() - start_s, not failed, _seconds_of_children() - others_s))
         if failed and stop_at_failure:
             break
         failed.clear()
     tell(None)
+
+
+def _seconds_of_children() -> float:
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
 
 
 def wait_any(trials: list[Trial]) -> Iterator[Trial]:
