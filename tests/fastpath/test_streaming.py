@@ -13,8 +13,9 @@ from simqueue.experiment import run
 from simqueue.results.streaming import streamed_to
 from simqueue.simulation import RunOptions, Simulation, columns
 
+from ..helpers.recordings import differences
 from .test_whole_runs import CHUNKED, STEP_TIME, lognormal_requests
-from .three_ways import Case, Pool, differences
+from .three_ways import Case, Pool
 
 CASE = Case(lognormal_requests(600, 8.6), *CHUNKED, Pool("paged", 900, 16), STEP_TIME)
 SCENARIO = {

@@ -9,19 +9,17 @@ from hypothesis import strategies as st
 
 from simqueue.request import Request
 from simqueue.steptime import StepTime
-from simqueue.steptime.linear import ConstantStepTime, LinearStepTime
+from simqueue.steptime.linear import LinearStepTime
 
+from ..helpers.exact_times import CONSTANT, ROUGH_LINEAR, TICK_S
 from ..helpers.profiles import examples
 from .three_ways import Case, Pool, assert_three_ways_agree
 
-TICK_S = 2**-7
-"""Grid of arrivals, cancels and constant steps: sums on it are exact, so ties are real ties."""
-
 STEP_TIMES: tuple[StepTime, ...] = (
-    ConstantStepTime(TICK_S),
-    ConstantStepTime(TICK_S),
+    CONSTANT,
+    CONSTANT,
     LinearStepTime(2**-8, 2**-12, 2**-9, 2**-13, 2**-16),
-    LinearStepTime(0.0021, 3.3e-5, 0.0007, 1.1e-4, 1.7e-6),
+    ROUGH_LINEAR,
 )
 
 

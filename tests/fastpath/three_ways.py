@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, Literal
-
-import numpy as np
 
 from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache, PrefixKVCache
 from simqueue.request import Request
@@ -18,11 +16,11 @@ from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime import StepTime
 
+from ..helpers.recordings import differences
 from .walking import walking
 
 Way = Literal["fast", "stepped", "walked"]
 WAYS: tuple[Way, ...] = ("fast", "stepped", "walked")
-TABLES = ("requests", "steps", "gaps")
 
 
 @dataclass(frozen=True)
@@ -72,29 +70,8 @@ class Case:
         return Simulation(list(self.requests), policy, self.step_time, options).run()
 
 
-def differences(one: Recording, other: Recording) -> list[str]:
-    """Return the names of all columns and values that differ in any bit."""
-    found = []
-    for table in TABLES:
-        columns, twins = getattr(one, table), getattr(other, table)
-        found += [f"{table}.{name}" for name in columns if not _same(columns[name], twins[name])]
-    rest = [entry.name for entry in fields(Recording) if entry.name not in TABLES]
-    return found + [name for name in rest if not _same(getattr(one, name), getattr(other, name))]
-
-
 def assert_three_ways_agree(case: Case, *, check: bool = True) -> None:
     """Compare every table of the three ways, byte for byte."""
     fast = case.play("fast", check=check)
     assert differences(fast, case.play("stepped", check=check)) == []
     assert differences(fast, case.play("walked", check=check)) == []
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray):
-        if one.dtype == object:
-            return bool(one.tolist() == other.tolist())
-        return one.dtype == other.dtype and one.tobytes() == other.tobytes()
-    return bool(one == other)
-
-
-__all__ = ["WAYS", "Case", "Pool", "assert_three_ways_agree", "differences", "replace"]

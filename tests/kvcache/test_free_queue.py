@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.errors import RunError
 from simqueue.kvcache.extents import Birth, Extent
 from simqueue.kvcache.freequeue import VllmFreeQueue
 from simqueue.kvcache.identity import Trie
+
+from ..helpers.profiles import examples
 
 BLANK = ("blank", 0)
 NODE = Trie().root
@@ -37,7 +39,7 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(actions, st.booleans())
 def test_free_queue_reuses_blocks_in_the_order_of_single_ones(
     todo: list[tuple[str, int, int]], blank_first: bool

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.errors import RunError
@@ -15,6 +15,8 @@ from simqueue.kvcache.base import NO_HIT
 from simqueue.kvcache.freequeue import VllmFreeQueue
 from simqueue.kvcache.prefix import PrefixKVCache
 from simqueue.request import Job, Request
+
+from ..helpers.profiles import examples
 
 Token = tuple[int, int]
 
@@ -113,7 +115,7 @@ moves = st.lists(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@examples(250)
 @given(moves, st.integers(1, 5), st.integers(4, 30), st.booleans())
 def test_prefix_cache_finds_keeps_and_forgets_what_single_blocks_do(
     moves: list[tuple[int, str, int]], size: int, pool: int, blank_first: bool

@@ -13,17 +13,8 @@ from simqueue.schedulers import SCHEDULERS
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime import StepTime
-from simqueue.steptime.linear import ConstantStepTime, LinearStepTime
 
-TICK_S = 2**-7
-"""Grid of arrivals and of constant steps: sums on it are exact, so ties are real ties."""
-
-FINE_S = 2**-16
-"""Unit of an exact linear model off that grid: sums and products stay exact, in any order."""
-
-CONSTANT = ConstantStepTime(TICK_S)
-EXACT_LINEAR = LinearStepTime(37 * FINE_S, 5 * FINE_S, 11 * FINE_S, 3 * FINE_S, 1 * FINE_S)
-ROUGH_LINEAR = LinearStepTime(0.0021, 3.3e-5, 0.0007, 1.1e-4, 1.7e-6)
+from ..helpers.exact_times import CONSTANT, EXACT_LINEAR, ROUGH_LINEAR, TICK_S
 
 
 @dataclass(frozen=True)

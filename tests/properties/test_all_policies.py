@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from simqueue.steptime import Batch, StepTime
 from simqueue.steptime.linear import ConstantStepTime
 
+from ..helpers.exact_times import CONSTANT, EXACT_LINEAR, ROUGH_LINEAR, TICK_S
 from ..helpers.profiles import examples
 from ..helpers.recordings import differences
-from .cases import CONSTANT, EXACT_LINEAR, ROUGH_LINEAR, TICK_S, Case, cases, iteration_keys, llamacpp_keys, static_keys
+from .cases import Case, cases, iteration_keys, llamacpp_keys, static_keys
 
 any_case = cases(iteration_keys() | static_keys() | llamacpp_keys())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
@@ -14,7 +14,10 @@ from simqueue.schedulers import ByKey, Chunked, Continuous, IterationPolicy, Req
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime.linear import LinearStepTime
 
-TICK_S = 2**-7
+from ..helpers.exact_times import TICK_S
+from ..helpers.profiles import examples
+from ..helpers.recordings import differences
+
 STEP_TIMES = (LinearStepTime(TICK_S, 0, 0, 0, 0), LinearStepTime(0.002, 3e-5, 0.0007, 1e-4, 1e-6))
 Rule = Callable[[IterationPolicy, Step], bool]
 
@@ -92,7 +95,7 @@ def play(policy: Any, asked: list[Request], step_time: LinearStepTime, *, fast: 
     return Simulation(list(asked), policy, step_time, RunOptions(fast=fast, check=True)).run()
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     requests(),
     st.sampled_from([Chunked, Continuous]),
@@ -125,8 +128,5 @@ def test_undeclared_rules_give_the_same_tables_folded_and_stepped(
         return play(policy_class(keys, kv, RequestLimits()), asked, step_time, fast=fast)
 
     folded, stepped = recording(fast=True), recording(fast=False)
-    for table in ("requests", "steps", "gaps"):
-        ours, theirs = getattr(folded, table), getattr(stepped, table)
-        for name in ours:
-            assert repr(ours[name].tolist()) == repr(theirs[name].tolist()), (table, name)
+    assert set(differences(folded, stepped)) <= {"warnings"}
     assert any("Foreign.may_admit" in warning for warning in folded.warnings)

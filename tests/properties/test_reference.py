@@ -10,8 +10,9 @@ from hypothesis import example, given
 from simqueue.request import Request
 from simqueue.simulation import Recording
 
+from ..helpers.exact_times import CONSTANT, EXACT_LINEAR, TICK_S, UNIT_S
 from ..helpers.profiles import examples
-from .cases import CONSTANT, EXACT_LINEAR, FINE_S, TICK_S, Case, cases, iteration_keys
+from .cases import Case, cases, iteration_keys
 from .walk import Asked, Guest, House, Walk, pooled_gaps, rows
 
 STEP_COLUMNS = (
@@ -46,7 +47,7 @@ def constant_seconds(*_: int) -> float:
 def linear_seconds(decode_seqs: int, context_tokens: int, prefill_tokens: int) -> float:
     """The linear model of `EXACT_LINEAR`, written down in whole units."""
     decode_units = 11 + 3 * decode_seqs + context_tokens if decode_seqs else 0
-    return (37 + 5 * prefill_tokens + decode_units) * FINE_S
+    return (37 + 5 * prefill_tokens + decode_units) * UNIT_S
 
 
 def walked(case: Case) -> Walk:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from hypothesis import given
 
+from ..helpers.exact_times import CONSTANT, EXACT_LINEAR, TICK_S, UNIT_S
 from ..helpers.profiles import examples
-from .cases import CONSTANT, EXACT_LINEAR, FINE_S, TICK_S, Case, cases, static_keys
+from .cases import Case, cases, static_keys
 from .test_reference import outcome, recorded, step_rows
 from .walk import KEYS, Asked, Guest, Step, pooled_gaps, rows
 
@@ -117,7 +118,7 @@ class Waves:
         if self.case.step_time == CONSTANT:
             return TICK_S
         decode_units = 11 + 3 * decode_rows + context_tokens if decode_rows else 0
-        return (37 + 5 * prefill_tokens + decode_units) * FINE_S
+        return (37 + 5 * prefill_tokens + decode_units) * UNIT_S
 
 
 def agree(case: Case) -> None:

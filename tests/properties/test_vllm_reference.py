@@ -11,8 +11,9 @@ from simqueue.request import Request
 from simqueue.schedulers.vllm_v1 import VllmV1Rules
 from simqueue.simulation.options import SeenStep
 
+from ..helpers.exact_times import CONSTANT, EXACT_LINEAR, TICK_UNITS, UNIT_S
 from ..helpers.profiles import examples
-from .vllm_cases import CONSTANT, EXACT_LINEAR, TICK_UNITS, UNIT_S, VllmCase, talking_cases, vllm_cases
+from .vllm_cases import VllmCase, talking_cases, vllm_cases
 from .vllm_walk import UNCAPPED, Asked, Engine, Step, Token, Walk
 
 exact_cases = vllm_cases((CONSTANT, EXACT_LINEAR))

@@ -16,17 +16,8 @@ from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.options import Observer
 from simqueue.steptime import StepTime
-from simqueue.steptime.linear import ConstantStepTime, LinearStepTime
 
-UNIT_S = 2**-16
-"""Unit of exact times."""
-TICK_S = 2**-7
-"""Grid of arrivals, and length of a constant step: sums on it are exact, so ties are real ties."""
-TICK_UNITS = 512
-
-CONSTANT = ConstantStepTime(TICK_S)
-EXACT_LINEAR = LinearStepTime(37 * UNIT_S, 5 * UNIT_S, 11 * UNIT_S, 3 * UNIT_S, 1 * UNIT_S)
-ROUGH_LINEAR = LinearStepTime(0.0021, 3.3e-5, 0.0007, 1.1e-4, 1.7e-6)
+from ..helpers.exact_times import CONSTANT, EXACT_LINEAR, ROUGH_LINEAR, TICK_S
 
 
 @dataclass(frozen=True)

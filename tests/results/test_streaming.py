@@ -38,7 +38,7 @@ def stored(columns: Mapping[str, Column], folder: Path, name: str, rows_at_once:
     return sink.finish()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(chunks=st.lists(st.lists(rows, max_size=12), min_size=1, max_size=4))
 def test_what_is_read_is_what_was_written(chunks: list[list[Any]], tmp_path: Path) -> None:
     """Floats keep every bit, NaN and negative zero included, integers their 64 bits, text its None and its letters."""

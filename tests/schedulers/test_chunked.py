@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from simqueue.schedulers.keys import ChunkedSettings
 
-from .playing import play, rows, seen
+from ..helpers.playing import play, rows, seen
 
 WORK = ("start_s", "decode_seqs", "context_tokens", "prefill_tokens", "prefill_seqs")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .playing import play, rows, seen
+from ..helpers.playing import play, rows, seen
 
 MIXED = {"max_num_seqs": 4, "max_num_batched_tokens": 8}
 SEPARATE = MIXED | {"prefill": "separate"}

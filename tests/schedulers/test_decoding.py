@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.errors import RunError
@@ -49,7 +49,6 @@ actions = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(actions, st.integers(1, 5), st.integers(0, 12), st.integers(1, 30))
 def test_counters_are_those_of_a_walk(
     todo: list[tuple[str, object]], block_size: int, free_blocks: int, n: int

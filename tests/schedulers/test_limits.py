@@ -10,7 +10,7 @@ from simqueue.request import Request
 from simqueue.schedulers import SCHEDULERS, Static, scheduler
 from simqueue.schedulers.limits import RequestLimits
 
-from .playing import play, seen
+from ..helpers.playing import play, seen
 
 
 def test_reason_names_what_is_needed_and_what_is_there() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from simqueue.errors import InputError
 
-from .playing import make_policy, play, rows, seen
+from ..helpers.playing import make_policy, play, rows, seen
 
 
 def test_with_one_slot_requests_come_one_after_the_other() -> None:

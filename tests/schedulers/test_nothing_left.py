@@ -18,7 +18,7 @@ from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v0 import VllmV0
 from simqueue.schedulers.vllm_v1 import VllmV1
 
-from .playing import make_policy, seen, simulate
+from ..helpers.playing import make_policy, seen, simulate
 
 SEATS = {"max_num_seqs": 6, "max_num_batched_tokens": 48}
 

@@ -15,7 +15,7 @@ from pydantic import Field
 import simqueue as sq
 from simqueue.schedulers import SCHEDULERS, Chunked, Step
 
-from .playing import make_policy, rows, seen, simulate
+from ..helpers.playing import make_policy, rows, seen, simulate
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scenarios" / "own_policy.py"

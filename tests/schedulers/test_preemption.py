@@ -7,7 +7,7 @@ import pytest
 import simqueue as sq
 from simqueue.request import Request
 
-from .playing import play, rows, seen
+from ..helpers.playing import play, rows, seen
 
 WIDE = {"max_num_batched_tokens": 256}
 

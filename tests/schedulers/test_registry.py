@@ -11,7 +11,7 @@ from simqueue.errors import InputError, RunError
 from simqueue.schedulers import SCHEDULERS, Chunked, IterationPolicy, Plan, Policy, scheduler
 from simqueue.steptime import Batch, StepTime
 
-from .playing import make_policy, seen, simulate
+from ..helpers.playing import make_policy, seen, simulate
 
 
 class NoChunk(IterationPolicy):
@@ -149,11 +149,22 @@ class NoVictim(Chunked):
         return self.waiting.head if self.waiting else None
 
 
-@pytest.mark.parametrize(("more", "shown"), [([(2.0, 1, 1)], "'c'"), ([], "None")])
-def test_a_victim_must_run(more: list[tuple[float, int, int]], shown: str) -> None:
+class ManyVictims(Chunked):
+    """Names several requests at once."""
+
+    def victim(self, step: Any) -> Any:
+        """Return a list."""
+        return []
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "shown"),
+    [(NoVictim, [(2.0, 1, 1)], "NoVictim.victim gives 'c'"), (NoVictim, [], "None"), (ManyVictims, [], r"\[\]")],
+)
+def test_a_victim_must_run(kind: type[Chunked], more: list[tuple[float, int, int]], shown: str) -> None:
     """A victim that holds no seat ends the run with the name of class and rule."""
-    policy = make_policy(NoVictim, {"max_num_seqs": 2}, blocks=8, block_size=1)
-    with pytest.raises(RunError, match=rf"NoVictim.victim gives {shown}: must be one of self.running"):
+    policy = make_policy(kind, {"max_num_seqs": 2}, blocks=8, block_size=1)
+    with pytest.raises(RunError, match=rf"{shown}: must be one of self.running"):
         simulate(policy, [(0.0, 3, 5), (0.0, 2, 6), *more])
 
 
@@ -192,3 +203,18 @@ def test_steps_take_a_finite_time(later_s: float, fast: bool) -> None:
     """Not a number and infinity are refused like a step without length."""
     with pytest.raises(InputError, match=rf"a step that starts at 1 s takes {later_s:g} s: must be a finite time"):
         simulate(make_policy("chunked"), [(0.0, 8, 3)], step_time=Odd(later_s), fast=fast)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("later_s", [0.0, 1e-20, -0.5])
+def test_steps_move_the_clock(later_s: float, fast: bool) -> None:
+    """A step without length, or one that is lost in rounding, ends the run: its tokens would come at one instant."""
+    with pytest.raises(InputError, match="a step is too short to move the clock at 1 s"):
+        simulate(make_policy("chunked"), [(0.0, 8, 3)], step_time=Odd(later_s), fast=fast)
+
+
+@pytest.mark.parametrize("output_tokens", [2, 3, 100])
+def test_no_step_without_length_is_priced(output_tokens: int) -> None:
+    """One decode, two or many in a row: the first that takes no time is found, whatever is priced at once."""
+    with pytest.raises(InputError, match="a step is too short to move the clock at 1 s"):
+        simulate(make_policy("chunked"), [(0.0, 8, output_tokens), (50.0, 8, 1)], step_time=Odd(0.0))

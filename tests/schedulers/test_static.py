@@ -9,7 +9,7 @@ from simqueue.request import Job, Request
 from simqueue.schedulers.keys import StaticSettings
 from simqueue.steptime.linear import LinearStepTime
 
-from .playing import make_policy, play, requests_of, rows, seen
+from ..helpers.playing import make_policy, play, requests_of, rows, seen
 
 ASKED = [(0.0, 4, 3), (0.0, 2, 1), (0.5, 1, 2)]
 """a and b make the first wave, c, which comes under way, the second."""

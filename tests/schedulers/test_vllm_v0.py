@@ -10,16 +10,13 @@ from simqueue.request import Request
 from simqueue.schedulers.vllm_v0 import VllmV0
 from simqueue.simulation import Recording
 
-from .playing import make_policy, rows, seen, simulate
+from ..helpers.playing import both_ways, make_policy, rows, seen
 
 
 def play(asked: list[Any], *, blocks: int = 1000, **keys: Any) -> Recording:
-    """Play folded and step by step; both leave the same rows."""
+    """Play folded and step by step."""
     flags = {"max_num_seqs": 256, "max_num_batched_tokens": 2048} | keys
-    folded, stepped = (simulate(make_policy(VllmV0, flags, blocks=blocks), asked, fast=fast) for fast in (True, False))
-    for name, column in folded.steps.items():
-        assert column.tolist() == stepped.steps[name].tolist(), name
-    return folded
+    return both_ways(lambda: make_policy(VllmV0, flags, blocks=blocks), asked)
 
 
 def test_prompts_run_in_steps_of_their_own_and_first() -> None:

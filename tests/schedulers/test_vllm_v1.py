@@ -13,7 +13,7 @@ from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
 from simqueue.simulation import Recording
 
-from .playing import rows, seen, simulate
+from ..helpers.playing import both_ways, rows, seen
 
 
 def play(
@@ -26,21 +26,18 @@ def play(
     max_model_len: int | None = None,
     **keys: Any,
 ) -> Recording:
-    """Play folded and step by step; both leave the same rows."""
+    """Play folded and step by step."""
     flags = {"max_num_seqs": 64, "max_num_batched_tokens": 2048} | keys
-    recordings = []
-    for fast in (True, False):
-        lag = int(flags.get("async_scheduling", False))
+    lag = int(flags.get("async_scheduling", False))
+    limits = RequestLimits(max_model_len, cuts_output=True)
+
+    def made() -> VllmV1:
         kv: KVCache = PagedKVCache(blocks, 16, watermark_blocks)
         if caching:
             kv = PrefixKVCache(blocks, 16, watermark_blocks, registration_lag=lag)
-        limits = RequestLimits(max_model_len, cuts_output=True)
-        policy = VllmV1(VllmV1Settings.model_validate(flags), kv, limits, rules)
-        recordings.append(simulate(policy, asked, fast=fast))
-    folded, stepped = recordings
-    for name, column in folded.steps.items():
-        assert column.tolist() == stepped.steps[name].tolist(), name
-    return folded
+        return VllmV1(VllmV1Settings.model_validate(flags), kv, limits, rules)
+
+    return both_ways(made, asked)
 
 
 def test_one_budget_serves_decodes_and_prompts_together() -> None:

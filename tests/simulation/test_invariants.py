@@ -21,7 +21,7 @@ from simqueue.simulation.invariants import verify
 from simqueue.simulation.recorder import Recorder
 from simqueue.simulation.recording import KeptTable
 
-from ..schedulers.playing import ONE_SECOND, make_policy, requests_of
+from ..helpers.playing import ONE_SECOND, make_policy, requests_of
 
 Run = tuple[Recording, Policy, Recorder]
 GIVEN: dict[str, Any] = {"max_num_seqs": 2}

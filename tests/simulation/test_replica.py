@@ -15,7 +15,7 @@ from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime import Batch, StepTime
 from simqueue.steptime.linear import ConstantStepTime
 
-from ..schedulers.playing import ONE_SECOND, make_policy, play, requests_of, rows, seen, simulate
+from ..helpers.playing import ONE_SECOND, make_policy, play, requests_of, rows, seen, simulate
 
 
 def requests_named(asked: list[tuple[float, int, int]]) -> list[Request]:

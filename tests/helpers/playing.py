@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime import StepTime
 from simqueue.steptime.linear import ConstantStepTime
+
+from .recordings import differences
 
 NAMES = "abcdefgh"
 ONE_SECOND = ConstantStepTime(1.0)
@@ -57,8 +59,15 @@ def simulate(
     return Simulation(requests_of(asked), policy, step_time, options).run()
 
 
+def both_ways(made: Callable[[], Policy], asked: Sequence[Asked | Request], **options: Any) -> Recording:
+    """Play fresh policies with folded steps and step by step: both must leave the same recording."""
+    folded, stepped = (simulate(made(), asked, fast=fast, **options) for fast in (True, False))
+    assert differences(folded, stepped) == []
+    return folded
+
+
 def play(
-    scheduler: str,
+    scheduler: str | type[Policy],
     keys: dict[str, Any],
     asked: Sequence[Asked | Request],
     *,
@@ -66,14 +75,8 @@ def play(
     horizon_s: float = float("inf"),
     **pool: Any,
 ) -> Recording:
-    """Play with folded steps, and once more step by step: both must leave the same rows."""
-    folded, stepped = (
-        simulate(make_policy(scheduler, keys, **pool), asked, step_time=step_time, horizon_s=horizon_s, fast=fast)
-        for fast in (True, False)
-    )
-    for name, column in folded.steps.items():
-        assert column.tolist() == stepped.steps[name].tolist(), name
-    return folded
+    """Play a policy, made by name or class, both ways."""
+    return both_ways(lambda: make_policy(scheduler, keys, **pool), asked, step_time=step_time, horizon_s=horizon_s)
 
 
 def column(recording: Recording, name: str) -> list[Any]:
