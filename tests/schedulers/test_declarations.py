@@ -1,4 +1,4 @@
-"""What a policy declares of itself holds for that very class, and for subclasses that change no rule."""
+"""What policies declare of themselves, and small promises of single policies."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from simqueue.errors import InputError
-from simqueue.kvcache import PrefixKVCache
+from simqueue.kvcache import PagedKVCache, PrefixKVCache
 from simqueue.request import Request
 from simqueue.schedulers import Chunked, RequestLimits, Static
 from simqueue.schedulers.base import Batching
 from simqueue.schedulers.declarations import declared_batching, undeclared_rules
 from simqueue.schedulers.keys import StaticSettings
 from simqueue.schedulers.vllm_v0 import VllmV0
+from simqueue.schedulers.vllm_v1 import VllmV1
+from simqueue.simulation import RunOptions, Simulation
+from simqueue.simulation.options import SeenStep
 
-from ..helpers.playing import make_policy, seen, simulate
+from ..helpers.playing import ONE_SECOND, make_policy, requests_of, seen, simulate
 
 BUDGET = {"max_num_seqs": 4, "max_num_batched_tokens": 64}
 
@@ -115,3 +118,51 @@ def test_a_context_beyond_the_budget_runs_alone() -> None:
     recording = simulate(make_policy(VllmV0, keys, blocks=3), [(0.0, 16, 4), (0.0, 16, 4)])
     # prompts end at 1 and 2 s; at 2 s both need a second block and one is free
     assert seen(recording, "finish_s", "preemptions") == {"a": (5.0, 0), "b": (8.0, 1)}
+
+
+def test_rules_set_on_the_object_count_as_overridden() -> None:
+    """A method replaced on one policy is a rule of one's own; a function that is no rule is not."""
+    policy: Any = make_policy(Renamed, BUDGET)
+    policy.logged = print
+    assert declared_batching(policy) == Batching("chunked", 4, 64)
+    assert undeclared_rules(policy) == []
+    policy.chunk = lambda job, _: job.rest_tokens
+    assert declared_batching(policy) is None
+    assert undeclared_rules(policy) == ["Renamed.chunk"]
+
+
+def test_cached_blocks_are_counted_once_at_admission() -> None:
+    """V0 admits b, whose prompt is a's and 16 tokens more, beside a: of its 5 blocks 4 are a's, and one is free."""
+    a = Request("a", 0.0, 64, 4, prompt=((1, 0, 64),))
+    b = Request("b", 1.5, 80, 1, prompt=((1, 0, 80),))
+    keys = VllmV0.Settings.model_validate({**BUDGET, "max_num_batched_tokens": 128, "watermark": 0.0})
+    recording = simulate(VllmV0(keys, PrefixKVCache(6, 16), RequestLimits()), [a, b])
+    # a: prompt until 1 s, decodes in [1, 2] and on a fifth block; b enters at 2 s, a's decodes go on after it
+    assert seen(recording, "finish_s", "cached_tokens") == {"a": (5.0, 0), "b": (3.0, 64)}
+
+
+def test_members_of_a_step_are_in_order_of_admission() -> None:
+    """An observer sees who got how many tokens: a, admitted first, is still being prefilled beside b's decode."""
+    policy: Any = make_policy("chunked", {"chunk_tokens": 4, "max_num_seqs": 2, "max_num_batched_tokens": 8})
+    policy.observed = True
+    steps: list[SeenStep] = []
+    options = RunOptions(fast=False, check=True)
+    Simulation(requests_of([(0.0, 10, 2), (0.0, 4, 4)]), policy, ONE_SECOND, options, observer=steps.append).run()
+    members = [[(job.request.request_id, tokens) for job, tokens in step.plan.members] for step in steps]
+    assert members == [
+        [("a", 4), ("b", 4)],
+        [("a", 4), ("b", 1)],
+        [("a", 2), ("b", 1)],
+        [("a", 1), ("b", 1)],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reject", "chunked", "rejected"), [(True, False, True), (False, False, False), (True, True, False)]
+)
+def test_whole_prompts_beyond_the_budget_are_rejected_on_demand(reject: bool, chunked: bool, rejected: bool) -> None:
+    """V1 without chunking: a context of 65 tokens never fits a budget of 64; where all may wait, it waits."""
+    flags = VllmV1.Settings.model_validate({**BUDGET, "enable_chunked_prefill": chunked})
+    policy = VllmV1(flags, PagedKVCache(100, 16), RequestLimits(None, reject))
+    assert (policy.rejection(Request("r", 0.0, 60, 6)) is not None) == rejected
+    assert policy.rejection(Request("r", 0.0, 60, 5)) is None

@@ -123,6 +123,18 @@ def test_preempted_request_leaves_no_stale_end() -> None:
     assert (counters.next_end - counters.steps) == 15
 
 
+def test_ends_come_in_the_latest_order_of_admission() -> None:
+    """A request that was preempted and admitted again ends after one that was admitted in between."""
+    counters = DecodeCounters(16, grows=True)
+    victim, other = joining(0, 5, 4), joining(1, 5, 4)
+    counters.start(victim)
+    counters.start(other)
+    counters.stop(victim)
+    victim.rank = 2
+    counters.start(victim)
+    assert counters.step(3) == [other, victim]
+
+
 def test_check_names_wrong_counters() -> None:
     """Counters that differ from a walk, or a forgotten end, are reported."""
     counters = DecodeCounters(4, grows=True)

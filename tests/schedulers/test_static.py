@@ -145,3 +145,26 @@ def test_client_that_gives_up_leaves_its_wave_at_the_end_of_the_step(
     assert tuple(seen(recording, "finish_s").values()) == finish_s
     gaps = sum(recording.gaps["tokens"].tolist())
     assert gaps == sum(emitted) - 3
+
+
+@pytest.mark.parametrize(("release", "seats"), [("wave_end", [2, 2, 2]), ("own_end", [2, 1, 1])])
+def test_members_hold_seats(release: str, seats: list[int]) -> None:
+    """Seats are held to the wave's end, or to each request's own; after the wave by no request."""
+    policy = make_policy("static", {"release": release})
+    assert policy.members() == []
+    jobs = [Job(request, index) for index, request in enumerate(requests_of([(0.0, 1, 1), (0.0, 1, 3)]))]
+    for job in jobs:
+        policy.add(job)
+    held, states = [], [policy.state()]
+    for step in range(3):
+        plan = policy.plan(float(step))
+        held.append(plan.running)
+        if step < 2:
+            policy.commit(plan)
+            assert policy.members() == jobs[-seats[step + 1] :]
+        else:
+            policy.commit(plan)
+        states.append(policy.state())
+    assert held == seats
+    assert policy.members() == []
+    assert len(set(states)) == 4  # the queue before, one and two tokens made, nothing left

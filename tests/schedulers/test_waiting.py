@@ -74,3 +74,16 @@ def test_preempted_return_to_the_place_of_their_key() -> None:
     queue.push(job(8, priority=0))
     queue.put_back(job(2, priority=1))
     assert drained(queue) == [8, 2, 7]
+
+
+@pytest.mark.parametrize("order", ["fcfs", "shortest_prompt", "priority"])
+def test_a_removed_request_does_not_come(order: Order) -> None:
+    """Whoever is taken out of the middle is gone; the others keep their order."""
+    queue = waiting_queue(order)
+    jobs = [job(index, prompt_tokens=5 - index, priority=-index) for index in range(4)]
+    for one in jobs:
+        queue.push(one)
+    before = list(queue.snapshot())
+    queue.remove(jobs[2])
+    assert len(queue) == 3
+    assert drained(queue) == [index for index in before if index != 2]
