@@ -109,10 +109,10 @@ def play_items(
 
     if items:
         items[0].config.pluginmanager.register(Watch())
-    begin_s = time.process_time()
+    begin_s = time.process_time() + _seconds_of_children()
     for item, following in zip(items, [*items[1:], None], strict=True):
         start_s, others_s = time.process_time(), _seconds_of_children()
-        if start_s - begin_s > enough_s:
+        if start_s + others_s - begin_s > enough_s:
             break
         signal.setitimer(signal.ITIMER_VIRTUAL, limits_s.get(item.nodeid, 0.0))
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
