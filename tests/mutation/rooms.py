@@ -38,6 +38,6 @@ WHOLE_RUNS = ("schedulers", "golden", "properties", "fastpath", "engines", "case
 ROOMS = {
     "kvcache": Room(("simqueue/kvcache/*.py",), ("kvcache",)),
     "schedulers": Room(("simqueue/schedulers/*.py",), ("schedulers", "simulation")),
-    "simulation": Room(("simqueue/simulation/*.py",), ("simulation", "schedulers")),
+    "simulation": Room(("simqueue/simulation/*.py",), ("simulation", "schedulers", "clients")),
     "linear": Room(("simqueue/steptime/linear.py", "simqueue/steptime/folding.py"), ("steptime",)),
 }

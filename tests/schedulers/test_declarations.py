@@ -166,3 +166,22 @@ def test_whole_prompts_beyond_the_budget_are_rejected_on_demand(reject: bool, ch
     policy = VllmV1(flags, PagedKVCache(100, 16), RequestLimits(None, reject))
     assert (policy.rejection(Request("r", 0.0, 60, 6)) is not None) == rejected
     assert policy.rejection(Request("r", 0.0, 60, 5)) is None
+
+
+class Oldest(Chunked):
+    """Preempts the request that was admitted first."""
+
+    def victim(self, step: Any) -> Any:
+        """Return the first running request."""
+        return next(iter(self.running))
+
+
+def test_a_victim_gives_back_what_the_step_has_given_it() -> None:
+    """Own victims: a has got a block for its token in the step in which b lacks one and a is preempted for it.
+
+    9 blocks of one token, both prompts take 3. After one decode each, one block is free. a takes it, b preempts a.
+    """
+    policy = make_policy(Oldest, {"max_num_seqs": 2, "max_num_batched_tokens": 16}, blocks=9, block_size=1)
+    recording = simulate(policy, [(0.0, 3, 5), (0.0, 3, 5)])  # the pool is checked after every step
+    assert seen(recording, "preemptions", "tokens_emitted") == {"a": (1, 5), "b": (0, 5)}
+    assert seen(recording, "finish_s")["b"] == 5.0
