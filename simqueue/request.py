@@ -105,6 +105,8 @@ class Job:
         Whether it is part of the decode counters.
     base, last_step, rank : int
         Its entry there: tokens less steps when it started, the step of its last token, its rank by admission.
+    served_in : int
+        The last step in which it was given prompt tokens.
     first_scheduled_s, first_token_s, last_token_s : float or None
         Times of what the client saw, in seconds.
     max_itl_s : float or None
@@ -132,6 +134,7 @@ class Job:
         "rank",
         "recomputed_tokens",
         "request",
+        "served_in",
         "tokens_emitted",
     )
 
@@ -145,6 +148,7 @@ class Job:
         self.base = 0
         self.last_step = 0
         self.rank = -1
+        self.served_in = 0
         self.first_scheduled_s: float | None = None
         self.first_token_s: float | None = None
         self.last_token_s: float | None = None

@@ -65,7 +65,9 @@ class KVCache:
     grows: bool
     """Whether a request takes more blocks as its context grows."""
     shares: bool = False
-    """Whether requests may use each other's blocks."""
+    """Whether requests can use each other's blocks."""
+    registration_lag: int = 0
+    """By how many steps the registration of generated blocks lags, if requests share blocks."""
 
     def __init__(self, blocks: int, block_size: int, watermark_blocks: int = 0) -> None:
         self.total = blocks

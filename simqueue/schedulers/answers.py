@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from simqueue.errors import RunError
 from simqueue.request import Job
+from simqueue.schedulers.waiting import WaitingQueue
 
 if TYPE_CHECKING:
     from simqueue.schedulers.iteration import IterationPolicy
@@ -23,9 +24,12 @@ def budget_of(policy: IterationPolicy) -> int:
     Raises
     ------
     RunError
-        If it is not a whole number.
+        If it is not a whole number, or negative.
     """
-    return _whole_number(policy, "budget", policy.budget())
+    budget = _whole_number(policy, "budget", policy.budget())
+    if budget < 0:
+        raise RunError(f"{type(policy).__name__}.budget gives {budget}: must be at least 0")
+    return budget
 
 
 def chunk_of(policy: IterationPolicy, job: Job, step: Step) -> int:
@@ -53,11 +57,46 @@ def victim_of(policy: IterationPolicy, step: Step) -> Job:
         If it holds no seat, or was given prompt tokens in this step.
     """
     victim = policy.victim(step)
-    if not isinstance(victim, Job) or victim not in policy.running or victim in step.served:
+    if not isinstance(victim, Job) or victim not in policy.running or step.has_served(victim):
         shown = f"'{victim.request.request_id}'" if isinstance(victim, Job) else repr(victim)
         given = f"{type(policy).__name__}.victim gives {shown}"
-        raise RunError(f"{given}: must be one of self.running that is not in step.served")
+        raise RunError(f"{given}: must be one of self.running without prompt tokens of this step")
     return victim
+
+
+def may_admit(policy: IterationPolicy, job: Job, step: Step) -> bool:
+    """Return the policy's `may_admit` for `job`.
+
+    Raises
+    ------
+    RunError
+        If it is not a truth value.
+    """
+    answer = policy.may_admit(job, step)
+    if answer is True or answer is False:
+        return answer
+    if type(answer).__name__ not in ("bool", "bool_"):  # the second is numpy's
+        raise RunError(f"{type(policy).__name__}.may_admit gives {answer!r}: must be True or False")
+    return bool(answer)
+
+
+def queue_of(policy: IterationPolicy) -> WaitingQueue:
+    """Return the policy's `queue`.
+
+    Raises
+    ------
+    RunError
+        If it is not a waiting queue.
+    """
+    queue: object = policy.queue()
+    if not isinstance(queue, WaitingQueue):
+        raise RunError(f"{type(policy).__name__}.queue gives {queue!r}: must be a WaitingQueue")
+    return queue
+
+
+def misuse(policy: IterationPolicy, verb: str, must: str) -> RunError:
+    """Return the error about a verb of a step whose precondition does not hold."""
+    return RunError(f"{type(policy).__name__}: {verb} {must}")
 
 
 def _whole_number(policy: IterationPolicy, rule: str, answer: object) -> int:

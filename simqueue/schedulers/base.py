@@ -133,7 +133,7 @@ class Policy:
     @property
     @abstractmethod
     def free_seats(self) -> int:
-        """Seats that the next plan can give to waiting requests."""
+        """Seats that no request holds (with padded waves: of the next wave, if none runs)."""
         raise NotImplementedError
 
     @abstractmethod
@@ -161,7 +161,7 @@ class Policy:
 
     @abstractmethod
     def cancel(self, job: Job, uncommitted: Sequence[Plan]) -> list[Job]:
-        """Stop counting `job` from the next plan on. It leaves when the last plan that it is part of is committed.
+        """Stop counting `job` from the next plan on. If it runs, it leaves when the last plan in flight is committed.
 
         Parameters
         ----------
@@ -173,8 +173,8 @@ class Policy:
         Returns
         -------
         list of Job
-            The requests that leave at once: `job`, if it is part of no such plan, and requests that have all their
-            tokens and waited only for it. Empty if `job` was added to the ``finishing`` of one of the plans.
+            The requests that leave at once: `job`, if it waits or no plan is in flight, and requests that have all
+            their tokens and waited only for it. Empty if `job` was added to the ``finishing`` of one of the plans.
         """
         raise NotImplementedError
 

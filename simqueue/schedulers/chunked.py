@@ -34,7 +34,7 @@ class Chunked(IterationPolicy):
 
     def chunk(self, job: Job, step: Step) -> int:
         """Return the smallest of chunk, rest of the prompt and rest of the budget."""
-        tokens = min(job.rest_tokens, step.budget)
+        tokens = max(0, min(job.rest_tokens, step.budget))
         return tokens if self.chunk_tokens is None else min(self.chunk_tokens, tokens)
 
     def batching(self) -> Batching:

@@ -27,9 +27,10 @@ from typing import ClassVar, SupportsIndex
 
 from mypy_extensions import mypyc_attr
 
+from simqueue.errors import InputError
 from simqueue.kvcache.base import KVCache
 from simqueue.request import Job, Request
-from simqueue.schedulers.answers import budget_of
+from simqueue.schedulers.answers import budget_of, queue_of
 from simqueue.schedulers.base import Plan, Policy
 from simqueue.schedulers.decoding import DecodeCounters
 from simqueue.schedulers.keys import IterationSettings
@@ -71,12 +72,10 @@ class IterationPolicy(Policy):
         self.settings = settings
         self.kv = kv
         self.limits = limits
-        if seats is None and isinstance(settings, IterationSettings):
-            seats = settings.max_num_seqs
-        self.seats = Seats(kv, seats or 0)
+        self.seats = Seats(kv, _seats_of(settings) if seats is None else seats)
         self.running = self.seats.running
         self.prefilling = self.seats.prefilling
-        self.waiting = self.queue()
+        self.waiting = queue_of(self)
 
     # -- rules ---------------------------------------------------------------------------------------------------
 
@@ -96,7 +95,7 @@ class IterationPolicy(Policy):
         """Return how many of ``job.rest_tokens`` to compute in this step.
 
         0: none, and none for the requests after it. `job` is a running request with an unfinished context, or the
-        head of the queue. ``step.budget`` tokens are left.
+        head of the queue. ``step.budget`` tokens are left, at least 1.
         """
         raise NotImplementedError
 
@@ -107,9 +106,9 @@ class IterationPolicy(Policy):
     def victim(self, step: Step) -> Job:
         """Return the running request to preempt: by default the one admitted last.
 
-        Requests of ``step.served`` cannot be preempted in this step.
+        A request that was given prompt tokens in this step (``step.has_served``) cannot be preempted in it.
         """
-        return next(job for job in reversed(self.running) if job not in step.served)
+        return next(job for job in reversed(self.running) if not step.has_served(job))
 
     def compose(self, step: Step) -> None:
         """Put the step together."""
@@ -155,7 +154,8 @@ class IterationPolicy(Policy):
                 return []
             self.kv.release(job, self.seats.vacate(job))
         elif len(uncommitted) > 1 and job in uncommitted[-1].preempted:
-            uncommitted[0].finishing.append(job)  # preempted in the next step, it still runs in this one
+            if job not in uncommitted[0].finishing:  # preempted in the next step, it still runs in this one
+                uncommitted[0].finishing.append(job)
             return []
         else:
             self.waiting.remove(job)
@@ -202,3 +202,10 @@ class IterationPolicy(Policy):
     def check(self) -> None:
         """Compare pool and counters with sums over all requests that hold a seat (between commit and plan)."""
         self.seats.check()
+
+
+def _seats_of(settings: Settings) -> int:
+    seats = getattr(settings, "max_num_seqs", None)
+    if not isinstance(seats, int):
+        raise InputError(f"{type(settings).__name__} has no max_num_seqs: define it, or give the number of seats")
+    return seats

@@ -15,6 +15,7 @@ from mypy_extensions import mypyc_attr
 from simqueue.errors import InputError
 from simqueue.kvcache.base import NO_HIT, KVCache
 from simqueue.request import Job, Request
+from simqueue.schedulers.answers import may_admit
 from simqueue.schedulers.iteration import IterationPolicy
 from simqueue.schedulers.keys import LlamaCppSettings
 from simqueue.schedulers.limits import RequestLimits
@@ -29,7 +30,7 @@ class LlamaCpp(IterationPolicy):
     summary: ClassVar[str] = (
         "slots of llama.cpp's server: decodes first, then prompts in slot order, up to n_batch tokens"
     )
-    steady_rules: ClassVar[tuple[str, ...]] = ("budget", "chunk", "compose")
+    steady_rules: ClassVar[tuple[str, ...]] = ("budget", "chunk", "compose", "rejection")
 
     def __init__(self, settings: LlamaCppSettings, kv: KVCache, limits: RequestLimits) -> None:
         if kv.shares or not kv.grows:
@@ -76,6 +77,8 @@ class LlamaCpp(IterationPolicy):
         while self.waiting and self._idle:
             job = self.waiting.head
             if self.running and not self.kv.can_admit(job, NO_HIT, job.rest_tokens, others_run=True):
+                break
+            if not may_admit(self, job, step):
                 break
             step.seat(self.waiting.pop(), cached_tokens=0)
             self._slot[job] = self._idle.pop(0)

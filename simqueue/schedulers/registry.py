@@ -58,6 +58,7 @@ def _check(policy: type[Policy]) -> None:
     missing = [name for name in _ABSTRACT if getattr(policy, name) is getattr(Policy, name)]
     if issubclass(policy, IterationPolicy):
         missing += [name for name in ("budget", "chunk") if getattr(policy, name) is getattr(IterationPolicy, name)]
+    missing += [name for name in ("Settings", "summary") if not hasattr(policy, name)]
     if missing:
         raise InputError(f"policy {policy.__name__}: must define {', '.join(missing)}")
     own = [cls for cls in policy.__mro__ if not cls.__module__.startswith("simqueue.")]
@@ -70,7 +71,7 @@ def _check(policy: type[Policy]) -> None:
 
 def _check_declarations(cls: type) -> None:
     declared = vars(cls).get("steady_rules", ())
-    if isinstance(declared, str) or not all(isinstance(name, str) for name in declared):
+    if not isinstance(declared, tuple) or not all(isinstance(name, str) for name in declared):
         raise InputError(f"policy {cls.__name__}: steady_rules = {declared!r}: must be a tuple of names of methods")
     for name in declared:
         if name != ALL and name not in vars(cls):

@@ -28,6 +28,8 @@ class Seats:
         All of them, in order of admission.
     prefilling, leaving : dict of Job to None
     decodes : DecodeCounters
+    steps : int
+        Steps planned so far.
     """
 
     def __init__(self, kv: KVCache, total: int) -> None:
@@ -37,6 +39,7 @@ class Seats:
         self.prefilling: dict[Job, None] = {}
         self.leaving: dict[Job, None] = {}
         self.decodes = DecodeCounters(kv.block_size, grows=kv.grows)
+        self.steps = 0
         self._admissions = 0
 
     @property

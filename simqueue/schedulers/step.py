@@ -6,12 +6,11 @@ The builder does the books (seats, blocks, budget, counters). The policy is aske
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from simqueue.kvcache.base import NO_HIT
 from simqueue.request import Job
-from simqueue.schedulers.answers import chunk_of, victim_of
+from simqueue.schedulers.answers import chunk_of, may_admit, misuse, victim_of
 from simqueue.schedulers.base import Plan
 from simqueue.steptime.base import Batch
 
@@ -40,6 +39,8 @@ class Step(Plan):
         Prompt pieces, as in `Batch.prefill`.
     head_hit : Hit
         What the cache had of the request that `admit_head` tried last.
+    queue_moves : bool
+        Whether the queue has another order after this step, though no request arrives; set by the policy.
     """
 
     __slots__ = (
@@ -47,9 +48,9 @@ class Step(Plan):
         "_fed",
         "_head_may_grow",
         "_kv",
+        "_number",
         "_policy",
         "_seats",
-        "_served",
         "_tail_context",
         "_tail_decodes",
         "_walking",
@@ -57,6 +58,7 @@ class Step(Plan):
         "head_hit",
         "now_s",
         "pieces",
+        "queue_moves",
     )
 
     def __init__(self, policy: IterationPolicy, now_s: float, budget: int) -> None:  # the sums are set by `close`
@@ -64,6 +66,7 @@ class Step(Plan):
         self.budget = budget
         self.pieces: list[tuple[int, int]] = []
         self.head_hit = NO_HIT
+        self.queue_moves = False
         self.repeat = 1
         self.admitted = []
         self.preempted = []
@@ -71,11 +74,12 @@ class Step(Plan):
         self.left_out = ()
         self.members = ()
         self._policy = policy
-        self._seats = policy.seats
+        self._seats = seats = policy.seats
+        seats.steps += 1
+        self._number = seats.steps
         self._kv = kv = policy.kv
         self._decodes_run = False
         self._walking = False
-        self._served: list[Job] | None = None
         self._tail_decodes = 0
         """Recomputed contexts of which only the newest token is left to compute. They count as decodes."""
         self._tail_context = 0
@@ -83,18 +87,17 @@ class Step(Plan):
         """Whether a request that was not admitted can find more of its tokens cached at the next step."""
         self._fed: list[tuple[Job, int]] | None = [] if policy.observed else None
         # Until the decodes take part in this step, what they have made ends with the step before.
-        decodes = policy.seats.decodes
+        decodes = seats.decodes
         kv.step_number = decodes.steps if decodes.seqs else decodes.steps + 1
 
-    @property
-    def served(self) -> Sequence[Job]:
-        """Requests that got prompt tokens in this step by `continue_prefills`; they cannot be preempted in it."""
-        return self._served or ()
+    def has_served(self, job: Job) -> bool:
+        """Return whether `job` was given prompt tokens in this step, so that it cannot be preempted in it."""
+        return job.served_in == self._number
 
     # -- verbs of a policy ---------------------------------------------------------------------------------------
 
     def decode_all(self) -> None:
-        """Give every decoding request one token; if blocks are short, preempt.
+        """Give every decoding request one token; if blocks are short, preempt. Precondition: only once in a step.
 
         Which request preempts depends on the order only if blocks are short. So the batch is walked, in order of
         admission, only then; else the sum is taken at once.
@@ -102,6 +105,8 @@ class Step(Plan):
         decodes = self._seats.decodes
         if not decodes.seqs:
             return
+        if self._decodes_run:
+            raise misuse(self._policy, "step.decode_all", "can be used only once in a step")
         need = self.begin_decodes()
         if need > self._kv.free or self._policy.walks:
             self._walk_decodes()
@@ -116,17 +121,16 @@ class Step(Plan):
         if not prefilling:
             return
         for job in list(prefilling):
-            if job not in prefilling:
-                continue  # preempted for a request before it
+            if job not in prefilling or self.has_served(job):
+                continue  # preempted for a request before it, or admitted in this step
+            if self.budget <= 0:
+                break
             new = chunk_of(self._policy, job, self)
             if not new:
                 break
             before = job.computed_tokens
             need = kv.growth(job.request, before, before + new)
             if need <= kv.free or self._make_room(job, need):
-                if self._served is None:
-                    self._served = []
-                self._served.append(job)
                 kv.extend(job, need, before + new)
                 self.prefill(job, new)
 
@@ -140,12 +144,14 @@ class Step(Plan):
     def admit_head(self) -> bool:
         """Admit the head of the queue if policy and pool allow it. Precondition: a request waits, a seat is free."""
         policy, kv = self._policy, self._kv
+        if not policy.waiting.line or len(self._seats.running) >= self._seats.total:
+            raise misuse(policy, "step.admit_head", "needs a waiting request and a free seat")
         job = policy.waiting.head
         self.head_hit = hit = kv.lookup(job) if kv.shares else NO_HIT
         cached = job.computed_tokens = hit.tokens
         new = chunk_of(policy, job, self)
         fits = new > 0 and kv.can_admit(job, hit, cached + new, others_run=bool(self._seats.running))
-        if not (fits and policy.may_admit(job, self)):
+        if not (fits and may_admit(policy, job, self)):
             job.computed_tokens = 0
             self._head_may_grow |= hit.may_grow
             return False
@@ -159,16 +165,21 @@ class Step(Plan):
         self._seats.give(job)
         self.admitted.append((job, cached_tokens))
 
-    def preempt(self, victim: Job, *, granted: int = 0) -> None:
+    def preempt(self, victim: Job, *, granted: int | None = None) -> None:
         """Take seat and blocks of `victim` and put it back into the queue. Its tokens are kept and computed again.
 
         Parameters
         ----------
         victim : Job
-            A request that holds a seat.
-        granted : int
-            Tokens that it was already given in this step; they go back to the budget.
+            A request that holds a seat and was not given prompt tokens in this step.
+        granted : int, optional
+            Tokens that it was already given in this step; they go back to the budget. By default 1 if it decodes and
+            the decodes have run.
         """
+        if victim not in self._seats.running or self.has_served(victim):
+            raise misuse(self._policy, "step.preempt", "needs a running request without prompt tokens of this step")
+        if granted is None:
+            granted = int(self._decodes_run and victim.decoding)
         computed = self._seats.vacate(victim, granted)
         self.budget += granted
         self._kv.release(victim, computed + granted)
@@ -189,6 +200,7 @@ class Step(Plan):
 
     def prefill(self, job: Job, new: int) -> None:
         """Compute the next `new` context tokens of `job`, whose blocks have been taken."""
+        job.served_in = self._number
         self.budget -= new
         past = job.computed_tokens
         job.computed_tokens = known = past + new
@@ -206,45 +218,46 @@ class Step(Plan):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def close(self) -> Plan | None:
-        """Return the finished plan, its first step taken; None if nothing runs and no request was preempted.
-
-        A plan can repeat if it only decodes and the next plan would be the same: no prompt is unfinished, no request
-        was preempted, left out or ends, and the queue cannot move. The queue cannot move if it is empty, or seats or
-        budget are used up, or its head lacks blocks, since blocks only become fewer during repeats. There are two
-        exceptions. A head whose cached prefix is still being made by a decoding request can find more of it at the
-        next step. And with two steps in flight a request that leaves with the step before frees seat and blocks while
-        this plan repeats.
-        """
-        seats, kv, decodes = self._seats, self._kv, self._seats.decodes
+        """Return the finished plan, its first step taken; None if nothing runs and no request was preempted."""
+        seats, decodes = self._seats, self._seats.decodes
         for job in self.left_out:
             seats.stop_decoding(job)
-        seqs = decodes.seqs
-        self.ticking = ticking = seqs if self._decodes_run else 0
-        decoded, context = ticking + self._tail_decodes, self._tail_context
-        if not seqs:
+        self.ticking = ticking = decodes.seqs if self._decodes_run else 0
+        decoded = ticking + self._tail_decodes
+        if not decodes.seqs:
             decodes.step()  # a step without decodes has a number too: blocks that it caches are older than later ones
         if not (decoded or self.pieces or self.preempted):
             return None
-        if ticking:
-            context += decodes.context_tokens
+        context = self._tail_context + (decodes.context_tokens if ticking else 0)
         # as Batch(...) would, in half the time
         values = decoded, decoded, context, tuple(self.pieces), ticking + len(self.first)
         self.batch = self.work = new_tuple(Batch, values)
         self.running, self.waiting = len(seats.running), len(self._policy.waiting.line)
-        self.blocks_used = kv.total - kv.free
+        self.blocks_used = self._kv.total - self._kv.free
         if self._fed is not None:
             self.members = self._in_order(self._fed)
-        request_leaves = bool(seats.leaving)
+        changes = self._can_change(decoded)  # asked before requests make their last token in this very step
         self.ended = self.finishing = ended = seats.step() if ticking else []
         if self.first or self.left_out:
             self._start_decoding(ended)
-        elif ticking and decoded == ticking and not (ended or self.pieces or self._can_change(request_leaves)):
-            self.repeat = 1 + decodes.steps_within(kv.free, decodes.next_end - decodes.steps)
+        elif not (changes or ended):
+            self.repeat = 1 + decodes.steps_within(self._kv.free, decodes.next_end - decodes.steps)
         return self
 
-    def _can_change(self, request_leaves: bool) -> bool:
-        """Whether a step that only decodes can be followed by a different one, though no request arrives or ends."""
-        return bool(self.preempted or self._seats.prefilling or self._head_may_grow or request_leaves)
+    def _can_change(self, decoded: int) -> bool:
+        """Whether the next step can be a different one, though no request arrives or makes its last token.
+
+        It cannot if this step only decodes, no prompt is unfinished, no request was preempted, and the queue cannot
+        move. The queue cannot move if it is empty, or seats or budget are used up, or its head lacks blocks, since free
+        blocks only become fewer during repeats. There are three exceptions. A policy can change the order of the queue
+        (`queue_moves`). A head whose cached prefix is still being made by a decoding request can find more of it at the
+        next step. And with two steps in flight a request that leaves with the step before frees seat and blocks while
+        this plan repeats.
+        """
+        only_decodes = self.ticking and decoded == self.ticking and not self.pieces
+        if not only_decodes or self.preempted or self._seats.prefilling:
+            return True
+        return self.queue_moves or self._head_may_grow or bool(self._seats.leaving)
 
     def _start_decoding(self, ended: list[Job]) -> None:
         seats = self._seats

@@ -14,8 +14,10 @@ from typing import ClassVar, Literal
 
 from mypy_extensions import mypyc_attr
 
+from simqueue.errors import InputError
 from simqueue.kvcache.base import KVCache
 from simqueue.request import Job, Request
+from simqueue.schedulers.answers import victim_of
 from simqueue.schedulers.base import Batching
 from simqueue.schedulers.iteration import IterationPolicy
 from simqueue.schedulers.keys import VllmV1Settings
@@ -72,6 +74,8 @@ class VllmV1(IterationPolicy):
         self._priority = flags.policy == "priority"
         self._passes_over = self.rules.unchunked_overflow == "skip" and not flags.enable_chunked_prefill
         self._cap = UNCAPPED
+        if kv.shares and kv.registration_lag != self.depth - 1:
+            raise InputError(f"vLLM V1 with {self.depth} steps in flight: needs a registration lag of {self.depth - 1}")
         super().__init__(flags, kv, limits, seats=flags.max_num_seqs)
 
     # -- the step ------------------------------------------------------------------------------------------------
@@ -103,7 +107,7 @@ class VllmV1(IterationPolicy):
 
         Each gets one token, or the next piece of its prompt. If it lacks blocks, requests are preempted until they are
         free. A victim that was already served gives its tokens back to the budget. If a request preempts itself, the
-        walk ends; with priorities it goes on, since the next request may need no block.
+        walk goes on, since the next request may need no block. (With fcfs it was the last one.)
         """
         served: dict[Job, int] = {}
         for job in list(self.running):
@@ -115,8 +119,6 @@ class VllmV1(IterationPolicy):
             if self._allocate(job, new, served, step):
                 served[job] = new
                 step.budget -= new
-            elif not self._priority:
-                break
         for job, new in served.items():
             if not job.decoding:
                 step.budget += new  # `prefill` takes it again
@@ -152,7 +154,7 @@ class VllmV1(IterationPolicy):
         kv = self.kv
         need = self.seats.decodes.needs_block(job) if job.decoding else kv.growth(job.request, before, before + new)
         while need > kv.free:
-            victim = self.victim(step)
+            victim = victim_of(self, step)
             step.preempt(victim, granted=served.pop(victim, 0))
             if victim is job:
                 return False
@@ -179,6 +181,7 @@ class VllmV1(IterationPolicy):
             passed_over.append(self.waiting.pop())
         for job in passed_over:
             self.waiting.put_back(job)
+        step.queue_moves = len(passed_over) > 1  # they come back in reversed order
 
     # -- rules ---------------------------------------------------------------------------------------------------
 
@@ -191,7 +194,7 @@ class VllmV1(IterationPolicy):
         return self.flags.max_num_batched_tokens
 
     def chunk(self, job: Job, step: Step) -> int:
-        """Return the rest of what `job` is to compute, capped by threshold and budget."""
+        """Return the rest of what a waiting `job` is to compute, capped by threshold and budget."""
         if self._is_too_long(job, step, job.computed_tokens):
             return 0
         return min(job.rest_tokens, self._cap, step.budget)

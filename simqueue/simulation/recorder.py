@@ -90,6 +90,12 @@ class Recorder:
                 job.first_scheduled_s = now_s
                 job.cached_tokens = cached
 
+    def without_steps(self, plan: Plan) -> None:
+        """Log a plan that only preempts: no request got a token."""
+        self.lost(plan)
+        for job in plan.left_out:
+            self.tokens.resumed(job)
+
     def lost(self, plan: Plan) -> None:
         """Log the requests that got no token in a plan: preempted or left out."""
         for job in plan.preempted:

@@ -20,8 +20,9 @@ from typing import Any, Final
 import simpy
 from simpy.events import Event
 
+from simqueue.errors import RunError
 from simqueue.request import Job
-from simqueue.schedulers.base import Plan, Policy
+from simqueue.schedulers.base import Later, Plan, Policy
 from simqueue.schedulers.declarations import undeclared_rules
 from simqueue.simulation import clock
 from simqueue.simulation.clock import Order
@@ -68,6 +69,8 @@ class Replica:
         on_finish: Callable[[Job], None],
         observer: Observer | None = None,
     ) -> None:
+        if policy.depth not in (1, 2):
+            raise RunError(f"{type(policy).__name__}: depth = {policy.depth}: must be 1 or 2")
         self.env = env
         self.policy = policy
         self.gpu = simpy.Resource(env, capacity=1)
@@ -107,10 +110,13 @@ class Replica:
         A request that is part of a step in flight leaves when that step ends: that is when a server can let it go, and
         the time that is recorded. Precondition: it was submitted and has not left.
         """
-        if self._state == RUNNING and self._in_flight is not None:
+        running = self._in_flight
+        if self._state == RUNNING and running is not None:
             # what runs is known from here on, so that the request can stop counting now
-            self._shorten(self._in_flight)
-            self._take_repeats(self._in_flight)
+            self._shorten(running)
+            self._take_repeats(running)
+            if running.end_s == clock.now(self.env) and self.policy.depth == 1:
+                self._end(running)  # a step ends before the timeouts of its instant
         self._cancelled[job] = None
         leaving = self.policy.cancel(job, self._uncommitted())
         served = self._leave(leaving, clock.now(self.env))
@@ -172,9 +178,16 @@ class Replica:
             elif self._in_flight is not None:
                 yield from self._drain(self._in_flight)
             else:
-                return NEVER_S if plan is None else plan.time_s
+                return NEVER_S if plan is None else self._ask_again_s(plan)
             if clock.shared(env):
                 yield clock.at(env, clock.now(env), PLAN)
+
+    def _ask_again_s(self, answer: Later) -> float:
+        """Return when to ask the policy again; its answer is checked."""
+        if not isinstance(answer, Later) or answer.time_s <= clock.now(self.env):
+            given = f"{type(self.policy).__name__}.plan gives {answer!r} at {clock.now(self.env):g} s"
+            raise RunError(f"{given}: must be a Plan, None, or Later with a later time")
+        return answer.time_s
 
     def _run(self, plan: Plan, planned_s: float, ends_s: list[float]) -> Generator[Event, Any, bool]:
         """Run `plan` after the steps in flight have ended; return whether this is a livelock."""
@@ -184,7 +197,7 @@ class Replica:
             yield from self._drain(self._in_flight)
             self._next = None
         if plan.preempted and not (plan.batch.decode_seqs or plan.batch.prefill):
-            self._recorder.lost(plan)
+            self._recorder.without_steps(plan)
             self.policy.commit(plan)
             self._leave(plan.finishing, clock.now(self.env))
         else:
@@ -209,20 +222,24 @@ class Replica:
                     yield running.event
             if not running.more:
                 break
-        self._state = PLANNING
         self._take_repeats(running)
-        if depth == 1:
-            self._in_flight = None
-            self._commit(plan, planned_s, running.start_s, running.ends_s, running.rows)
+        if depth > 1:
+            self._state = PLANNING
+        elif self._in_flight is not None:
+            self._end(running)
+
+    def _end(self, running: InFlight) -> None:
+        """Commit what was in flight and has ended."""
+        self._state = PLANNING
+        self._in_flight = None
+        self._commit(running.plan, running.planned_at_s, running.start_s, running.ends_s, running.rows)
 
     def _drain(self, running: InFlight) -> Generator[Event, Any, None]:
         """Wait for the end of the last step in flight and commit it."""
         self._state = DRAINING
         if running.end_s > clock.now(self.env) and not clock.leap(self.env, running.end_s):
             yield clock.at(self.env, running.end_s, STEP_END)
-        self._state = PLANNING
-        self._in_flight = None
-        self._commit(running.plan, running.planned_at_s, running.start_s, running.ends_s, running.rows)
+        self._end(running)
 
     def _shorten(self, running: InFlight) -> None:
         """Let a plan in flight end before the first step that sees a change of this instant.

@@ -188,11 +188,12 @@ class Simulation:
         rules = self.replica.undeclared
         if not rules:
             return []
-        names = ", ".join(f"'{rule.split('.')[1]}'" for rule in rules)
+        owners = dict.fromkeys(rule.split(".")[0] for rule in rules)
+        named = {owner: [rule.split(".")[1] for rule in rules if rule.startswith(f"{owner}.")] for owner in owners}
+        declarations = ", ".join(f"steady_rules = {tuple(names)!r} in {owner}" for owner, names in named.items())
         return [
             f"each step was planned separately, which is slower: {', '.join(rules)} not declared as steady; if the "
-            "answers stay the same while equal steps repeat, say so in the class that defines them: "
-            f"steady_rules = ({names},)"
+            f"answers stay the same while equal steps repeat, declare it: {declarations}"
         ]
 
     def _stuck_warnings(self) -> list[str]:

@@ -164,7 +164,7 @@ class ManyVictims(Chunked):
 def test_a_victim_must_run(kind: type[Chunked], more: list[tuple[float, int, int]], shown: str) -> None:
     """A victim that holds no seat ends the run with the name of class and rule."""
     policy = make_policy(kind, {"max_num_seqs": 2}, blocks=8, block_size=1)
-    with pytest.raises(RunError, match=rf"{shown}: must be one of self.running"):
+    with pytest.raises(RunError, match=rf"{shown}: must be one of self.running without"):
         simulate(policy, [(0.0, 3, 5), (0.0, 2, 6), *more])
 
 
