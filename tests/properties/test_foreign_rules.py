@@ -1,25 +1,32 @@
-"""Policies with rules of one's own that nobody declared: folded and stepped runs leave the same tables."""
+"""Policies with rules of one's own that no class declares: folded and stepped runs leave the same tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
 from simqueue.request import Job, Request
 from simqueue.schedulers import ByKey, Chunked, Continuous, IterationPolicy, RequestLimits, Step, WaitingQueue
+from simqueue.schedulers.keys import VllmV1Settings
+from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime.linear import LinearStepTime
+from simqueue.traffic import Retry, Rules, Traffic
 
-from ..helpers.exact_times import TICK_S
 from ..helpers.profiles import examples
 from ..helpers.recordings import differences
 
+TICK_S = 2**-7
 STEP_TIMES = (LinearStepTime(TICK_S, 0, 0, 0, 0), LinearStepTime(0.002, 3e-5, 0.0007, 1e-4, 1e-6))
-Rule = Callable[[IterationPolicy, Step], bool]
+AT_ONCE = Rules(retry=Retry(1, 0.0, 1.0, 0.0, lambda _, __: 0.0))
+"""Clients that send again in the instant of their timeout."""
+Rule = Callable[[Any, Step], bool]
 
 RULES: dict[str, Rule] = {
     "two wait": lambda policy, _: len(policy.waiting) >= 2,
@@ -31,16 +38,61 @@ RULES: dict[str, Rule] = {
     "an urgent request waits": lambda policy, _: any(job.request.priority == 0 for job in _waiting(policy)),
     "a short prompt waits": lambda policy, _: any(job.request.prompt_tokens < 9 for job in _waiting(policy)),
     "half of the pool is free": lambda policy, _: 2 * policy.kv.free >= policy.kv.total,
+    "half of the pool is used": lambda policy, _: 2 * policy.kv.free <= policy.kv.total,
     "few decode": lambda policy, _: policy.decodes.seqs < 3,
+}
+KEYS: dict[str, Callable[[IterationPolicy, Job], Any]] = {
+    "priority": lambda _, job: job.request.priority,
+    "longest output": lambda _, job: -job.request.output_tokens,
+    "contexts when queued": lambda policy, _: -policy.decodes.context_tokens,
+}
+VICTIMS: dict[str, Callable[[Job], Any]] = {
+    "oldest": lambda job: -job.rank,
+    "longest output": lambda job: (job.request.output_tokens, job.rank),
 }
 
 
-def _waiting(policy: IterationPolicy) -> list[Job]:
+def _waiting(policy: Any) -> list[Job]:
     """Return the waiting requests; the policies below note all that they were given."""
-    return [job for job in policy.known.values() if job.index in policy.waiting.snapshot()]  # type: ignore[attr-defined]
+    return [job for job in policy.known.values() if job.index in policy.waiting.snapshot()]
 
 
-def foreign(base: type[Any], admission: Rule, chunk: Rule, order: str | None) -> type[Any]:
+def _decodes_first(step: Step) -> None:
+    step.decode_all()
+    step.continue_prefills()
+    if not step.preempted:
+        step.admit_waiting()
+
+
+def _prompts_first(step: Step) -> None:
+    step.continue_prefills()
+    if not step.preempted:
+        step.admit_waiting()
+    step.decode_all()
+
+
+def _new_requests_first(step: Step) -> None:
+    step.admit_waiting()
+    step.decode_all()
+    step.continue_prefills()
+
+
+ORDERS = {"decodes": _decodes_first, "prompts": _prompts_first, "new requests": _new_requests_first}
+
+
+@dataclass(frozen=True)
+class Own:
+    """The names of the rules of a policy; None: those of the base."""
+
+    admission: str
+    chunk: str
+    key: str | None
+    victim: str | None
+    order: str
+    rejects: bool
+
+
+def foreign(base: type[Any], own: Own) -> type[Any]:
     """Return a subclass of `base` with rules of its own that declares nothing."""
 
     class Foreign(base):  # type: ignore[misc]
@@ -48,34 +100,50 @@ def foreign(base: type[Any], admission: Rule, chunk: Rule, order: str | None) ->
             self.known: dict[int, Job] = {}
             super().__init__(*parts)
 
+        def rejection(self, request: Request) -> str | None:
+            if own.rejects and 4 * self.kv.free < self.kv.total:
+                return "little memory is free"
+            reason: str | None = super().rejection(request)
+            return reason
+
         def add(self, job: Job) -> bool:
             self.known[job.index] = job
             return bool(super().add(job))
 
         def queue(self) -> WaitingQueue:
-            if order is None:
-                return super().queue()  # type: ignore[no-any-return]
-            return ByKey(lambda job: (getattr(job.request, order), job.preemptions))
+            key = own.key
+            return super().queue() if key is None else ByKey(lambda job: KEYS[key](self, job))  # type: ignore[no-any-return]
 
         def may_admit(self, job: Job, step: Step) -> bool:
-            return not self.running or admission(self, step)
+            return not self.running or (RULES[own.admission](self, step) and super().may_admit(job, step))
 
         def chunk(self, job: Job, step: Step) -> int:
             tokens: int = super().chunk(job, step)
-            whole = base is Continuous or not self.running or chunk(self, step)
+            whole = base is not Chunked or not self.running or RULES[own.chunk](self, step)
             return tokens if whole else min(tokens, 3)
+
+        def victim(self, step: Step) -> Job:
+            if own.victim is None:
+                return super().victim(step)  # type: ignore[no-any-return]
+            return max((job for job in self.running if not step.has_served(job)), key=VICTIMS[own.victim])
+
+        def compose(self, step: Step) -> None:
+            if base is VllmV1:
+                super().compose(step)
+            else:
+                ORDERS[own.order](step)
 
     return Foreign
 
 
 @st.composite
 def requests(draw: st.DrawFn) -> list[Request]:
-    """Return requests on the grid of steps, with clients that give up and shared prompts."""
+    """Return requests on the grid of steps, with clients that time out, and shared prompts."""
     found, arrival_s = [], 0.0
     for index in range(draw(st.integers(1, 14))):
         arrival_s += TICK_S * draw(st.sampled_from([0, 0, 1, 2, 5, 20, 60]))
         prompt, output = draw(st.integers(1, 30)), draw(st.integers(1, 40))
-        patience = draw(st.none() | st.integers(1, 60))
+        timeout = draw(st.none() | st.integers(1, 60))
         found.append(
             Request(
                 str(index),
@@ -84,49 +152,96 @@ def requests(draw: st.DrawFn) -> list[Request]:
                 output,
                 priority=draw(st.integers(0, 2)),
                 prompt=((draw(st.integers(1, 2)), 0, prompt),),
-                gives_up_s=None if patience is None else arrival_s + TICK_S * patience,
+                gives_up_s=None if timeout is None else arrival_s + TICK_S * timeout,
+                pool=draw(st.sampled_from([None, "clients"])),
             )
         )
     return found
 
 
-def play(policy: Any, asked: list[Request], step_time: LinearStepTime, *, fast: bool) -> Recording:
-    """Play one way with every check on."""
-    return Simulation(list(asked), policy, step_time, RunOptions(fast=fast, check=True)).run()
+rules = st.builds(
+    Own,
+    admission=st.sampled_from(sorted(RULES)),
+    chunk=st.sampled_from(sorted(RULES)),
+    key=st.none() | st.sampled_from(sorted(KEYS)),
+    victim=st.none() | st.sampled_from(sorted(VICTIMS)),
+    order=st.sampled_from(sorted(ORDERS)),
+    rejects=st.booleans(),
+)
 
 
-@examples(150)
+@examples(150, 2000)
 @given(
     requests(),
-    st.sampled_from([Chunked, Continuous]),
-    st.sampled_from(sorted(RULES)),
-    st.sampled_from(sorted(RULES)),
-    st.sampled_from([None, "priority", "prompt_tokens", "output_tokens"]),
+    st.sampled_from(["chunked", "continuous", "vllm", "vllm, asynchronous"]),
+    rules,
     st.integers(1, 6),
     st.integers(0, 60),
     st.booleans(),
     st.sampled_from(STEP_TIMES),
 )
 def test_undeclared_rules_give_the_same_tables_folded_and_stepped(
-    asked: list[Request],
-    base: type[Any],
-    admission: str,
-    chunk: str,
-    order: str | None,
-    seats: int,
-    spare_blocks: int,
-    shares: bool,
-    step_time: LinearStepTime,
+    asked: list[Request], kind: str, own: Own, seats: int, spare_blocks: int, shares: bool, step_time: LinearStepTime
 ) -> None:
-    """Rules on the queue, time, contexts, priorities and lengths: what is not declared is planned at every step."""
-    policy_class = foreign(base, RULES[admission], RULES[chunk], order)
-    keys = policy_class.Settings(max_num_seqs=seats, max_num_batched_tokens=seats + 24)
+    """Rules on queue, time, contexts, priorities, lengths, memory: undeclared rules are asked at every step."""
+    base: type[Any] = {"chunked": Chunked, "continuous": Continuous}.get(kind, VllmV1)
+    keys: dict[str, Any] = {"max_num_seqs": seats, "max_num_batched_tokens": seats + 24}
+    if base is VllmV1:
+        keys["async_scheduling"] = "asynchronous" in kind
+    lag = int("asynchronous" in kind)
 
     def recording(*, fast: bool) -> Recording:
         blocks = 70 + spare_blocks
-        kv: KVCache = PrefixKVCache(blocks, 1) if shares else PagedKVCache(blocks, 1)
-        return play(policy_class(keys, kv, RequestLimits()), asked, step_time, fast=fast)
+        kv: KVCache = PrefixKVCache(blocks, 1, registration_lag=lag) if shares else PagedKVCache(blocks, 1)
+        policy = foreign(base, own)(base.Settings.model_validate(keys), kv, RequestLimits())
+        traffic = Traffic(list(asked), rules={"clients": AT_ONCE})
+        return Simulation(traffic, policy, step_time, RunOptions(fast=fast, check=True)).run()
 
     folded, stepped = recording(fast=True), recording(fast=False)
-    assert set(differences(folded, stepped)) <= {"warnings"}
+    assert [name for name in differences(folded, stepped) if name != "warnings"] == []
     assert any("Foreign.may_admit" in warning for warning in folded.warnings)
+
+
+@examples(150, 2000)
+@given(
+    requests(),
+    st.sampled_from(["skip", "stop"]),
+    st.booleans(),
+    st.integers(1, 6),
+    st.integers(0, 60),
+    st.sampled_from(STEP_TIMES),
+)
+def test_unchunked_vllm_is_the_same_folded_and_stepped(
+    asked: list[Request], overflow: Any, asynchronous: bool, seats: int, spare_blocks: int, step_time: LinearStepTime
+) -> None:
+    """Long prompts are passed over and return in reversed order, and clients react in the instant of a timeout."""
+    flags = VllmV1Settings(
+        max_num_seqs=seats, max_num_batched_tokens=70, enable_chunked_prefill=False, async_scheduling=asynchronous
+    )
+
+    def recording(*, fast: bool) -> Recording:
+        policy = VllmV1(
+            flags, PagedKVCache(70 + spare_blocks, 1), RequestLimits(), VllmV1Rules(unchunked_overflow=overflow)
+        )
+        traffic = Traffic(list(asked), rules={"clients": AT_ONCE})
+        return Simulation(traffic, policy, step_time, RunOptions(fast=fast, check=True)).run()
+
+    assert differences(recording(fast=True), recording(fast=False)) == []
+
+
+@pytest.mark.parametrize("scheduler", [Chunked, Continuous])
+def test_a_step_ends_before_a_timeout_of_its_instant(scheduler: type[Any]) -> None:
+    """With one seat and no queue, a client that sends again at once finds the seat that its timeout has freed.
+
+    Steps of one tick: the answer has 9 tokens, the timeout is at the end of the fourth step, in the middle of a fold.
+    """
+    one = Request("a", 0.0, 4, 9, gives_up_s=4 * TICK_S, pool="clients")
+    for fast in (True, False):
+        keys = scheduler.Settings(max_num_seqs=1)
+        policy = scheduler(keys, PagedKVCache(100, 16), RequestLimits())
+        traffic = Traffic([one], rules={"clients": AT_ONCE})
+        options = RunOptions(fast=fast, check=True, max_queued_requests=0)
+        recording = Simulation(traffic, policy, STEP_TIMES[0], options).run()
+        assert recording.requests["status"].tolist() == ["timed_out", "timed_out"]
+        assert recording.requests["finish_s"].tolist() == [4 * TICK_S, 8 * TICK_S]
+        assert recording.max_concurrent == 1

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from simqueue.errors import InputError, RunError
-from simqueue.schedulers import SCHEDULERS, Chunked, IterationPolicy, Plan, Policy, scheduler
+from simqueue.schedulers import SCHEDULERS, Chunked, IterationPolicy, Later, Plan, Policy, scheduler
+from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.steptime import Batch, StepTime
 
 from ..helpers.playing import make_policy, seen, simulate
@@ -52,7 +53,7 @@ class Property(Chunked):
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
-        (NoChunk, "policy NoChunk: must define budget, chunk"),
+        (NoChunk, "policy NoChunk: must define budget, chunk, Settings, summary"),
         (NoCommit, "policy NoCommit: must define waiting_count, free_seats, .*, commit, state, members, check"),
         (Fixed, "policy Fixed: set prefilling in __init__, not in the class"),
         (Misspelt, "policy Misspelt: steady_rules names 'chunks', which the class does not define"),
@@ -166,6 +167,114 @@ def test_a_victim_must_run(kind: type[Chunked], more: list[tuple[float, int, int
     policy = make_policy(kind, {"max_num_seqs": 2}, blocks=8, block_size=1)
     with pytest.raises(RunError, match=rf"{shown}: must be one of self.running without"):
         simulate(policy, [(0.0, 3, 5), (0.0, 2, 6), *more])
+
+
+class OfVllm(VllmV1):
+    """Names a victim that does not run."""
+
+    def victim(self, step: Any) -> Any:
+        """Return nothing."""
+
+
+def test_a_victim_of_vllm_must_run_too() -> None:
+    """vLLM's walk asks through the same check."""
+    policy = make_policy(OfVllm, {"max_num_seqs": 2, "max_num_batched_tokens": 64}, blocks=8, block_size=1)
+    with pytest.raises(RunError, match=r"OfVllm\.victim gives None: must be one of self\.running"):
+        simulate(policy, [(0.0, 3, 5), (0.0, 2, 6)])
+
+
+class Silent(Chunked):
+    """Forgets to return an answer."""
+
+    def may_admit(self, job: Any, step: Any) -> Any:
+        """Compute something and return nothing."""
+
+
+class Listed(Chunked):
+    """Has a list as its queue."""
+
+    def queue(self) -> Any:
+        """Return no queue."""
+        return []
+
+
+class Negative(Chunked):
+    """Has less than no budget."""
+
+    def budget(self) -> int:
+        """Return a negative number."""
+        return -1
+
+
+class Twice(Chunked):
+    """Decodes twice in a step."""
+
+    def compose(self, step: Any) -> None:
+        """Put the step together with a verb too many."""
+        step.decode_all()
+        super().compose(step)
+
+
+class Blind(Chunked):
+    """Admits without a look at the queue."""
+
+    def compose(self, step: Any) -> None:
+        """Admit three requests, however many wait."""
+        for _ in range(3):
+            step.admit_head()
+
+
+class Harsh(Chunked):
+    """Preempts a request that it has just admitted."""
+
+    def compose(self, step: Any) -> None:
+        """Admit and preempt."""
+        step.admit_waiting()
+        step.preempt(next(iter(self.running)))
+
+
+class Deep(Chunked):
+    """Wants three steps in flight."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.depth = 3
+
+
+class Timeless(Chunked):
+    """Answers with a number instead of a plan."""
+
+    def plan(self, now_s: float) -> Any:
+        """Return no plan."""
+        return 5
+
+
+class Yesterday(Chunked):
+    """Wants to be asked again in the past."""
+
+    def plan(self, now_s: float) -> Any:
+        """Return a time that is over."""
+        return Later(now_s - 1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (Silent, "Silent.may_admit gives None: must be True or False"),
+        (Listed, r"Listed.queue gives \[\]: must be a WaitingQueue"),
+        (Negative, "Negative.budget gives -1: must be at least 0"),
+        (Twice, "Twice: step.decode_all can be used only once in a step"),
+        (Blind, "Blind: step.admit_head needs a waiting request and a free seat"),
+        (Harsh, "Harsh: step.preempt needs a running request without prompt tokens of this step"),
+        (Deep, "Deep: depth = 3: must be 1 or 2"),
+        (Timeless, "Timeless.plan gives 5 at 0 s: must be a Plan, None, or Later with a later time"),
+        (Yesterday, "Yesterday.plan gives .* at 0 s: must be a Plan, None, or Later with a later time"),
+    ],
+)
+def test_wrong_answers_and_verbs_end_the_run_in_one_line(policy: type[Chunked], said: str) -> None:
+    """Class, rule or verb, and what is allowed: no bare errors of Python."""
+    with pytest.raises(RunError, match=said):
+        simulate(make_policy(policy, {"max_num_seqs": 2}), [(0.0, 8, 3), (0.0, 4, 3), (9.0, 1, 1)])
 
 
 class Never(Chunked):

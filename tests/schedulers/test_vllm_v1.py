@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from simqueue.steptime.linear import ConstantStepTime
 
+from simqueue.errors import InputError
 from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
 from simqueue.request import Request
 from simqueue.schedulers.keys import VllmV1Settings
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
-from simqueue.simulation import Recording
+from simqueue.simulation import Recording, RunOptions, Simulation
 
 from ..helpers.playing import both_ways, rows, seen
 
@@ -277,3 +279,29 @@ def test_a_fresh_policy_checks_its_seats_against_its_budget() -> None:
     """Fewer tokens than seats is refused, as the engine refuses it."""
     with pytest.raises(ValueError, match="at least max_num_seqs = 9"):
         VllmV1Settings.model_validate({"max_num_seqs": 9, "max_num_batched_tokens": 8})
+
+
+def test_a_request_that_ends_and_is_preempted_leaves_once() -> None:
+    """Asynchronous: its last token is on its way, the next plan preempts it, and then its client times out."""
+    tick_s = 2**-7
+    flags = {"max_num_seqs": 6, "max_num_batched_tokens": 14, "async_scheduling": True}
+    asked = [
+        Request("a", 25 * tick_s, 1, 3),
+        Request("b", 27 * tick_s, 32, 10),
+        Request("c", 28 * tick_s, 29, 2),
+        Request("d", 30 * tick_s, 1, 4),
+        Request("e", 36 * tick_s, 21, 1, gives_up_s=38.5 * tick_s),
+    ]
+    for fast in (True, False):
+        policy = VllmV1(VllmV1Settings.model_validate(flags), PagedKVCache(17, 4), RequestLimits())
+        options = RunOptions(fast=fast, check=True)
+        recording = Simulation(list(asked), policy, ConstantStepTime(tick_s), options).run()
+        assert recording.requests["status"].tolist() == ["finished"] * 4 + ["timed_out"]
+        assert policy.kv.used == 0
+
+
+def test_cached_blocks_of_two_steps_in_flight_need_their_lag() -> None:
+    """A prefix cache without the registration lag of asynchronous scheduling is rejected."""
+    flags = VllmV1Settings(max_num_seqs=2, max_num_batched_tokens=8, async_scheduling=True)
+    with pytest.raises(InputError, match="2 steps in flight: needs a registration lag of 1"):
+        VllmV1(flags, PrefixKVCache(8, 4), RequestLimits())
