@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from simqueue.steptime.linear import ConstantStepTime
 
 from simqueue.errors import InputError
 from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
@@ -14,6 +13,7 @@ from simqueue.schedulers.keys import VllmV1Settings
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
 from simqueue.simulation import Recording, RunOptions, Simulation
+from simqueue.steptime.linear import ConstantStepTime
 
 from ..helpers.playing import both_ways, rows, seen
 
