@@ -45,17 +45,7 @@ def rounded(fit: Fit) -> Coefficients:
 
 def valid_range(cases: Sequence[Case]) -> dict[str, Any]:
     """Return the range of a set of measurements, with the keys of ``valid`` in a preset file."""
-    batches = [batch for case in cases for batch in _batches(case)]
-    active = [case.model.active_parameters / 1e9 for case in cases]
-    found: dict[str, Any] = {
-        "tensor_parallel": sorted({case.tensor_parallel for case in cases}),
-        "weights": sorted({case.model.matrix_format or "bf16" for case in cases}),
-        "parameters_b": [_down(min(active)), _up(max(active))],
-        "decode_seqs": _span(batch.decode_seqs for batch in batches if batch.decode_seqs),
-        "context_tokens": _span(batch.context_tokens / batch.decode_seqs for batch in batches if batch.decode_seqs),
-        "prefill_tokens": _span(batch.prefill_tokens for batch in batches if batch.prefill),
-    }
-    return {key: value for key, value in found.items() if value is not None}
+    return _hardware_range(cases) | _step_range([batch for case in cases for batch in _batches(case)])
 
 
 def preset_text(fit: Fit, origin: Provenance, errors: Sequence[ErrorRow], valid: Mapping[str, Any]) -> str:
@@ -86,6 +76,26 @@ def preset_text(fit: Fit, origin: Provenance, errors: Sequence[ErrorRow], valid:
     lines.append(f"  - source: {_scalar('fitted to the data above: soft-L1 loss of relative errors, within bounds')}")
     lines += [f"    {name}: {_scalar(getattr(values, name))}" for name in fit.free]
     return "\n".join(lines) + "\n"
+
+
+def _hardware_range(cases: Sequence[Case]) -> dict[str, Any]:
+    """Return the range of the models and their deployments."""
+    return {
+        "tensor_parallel": sorted({case.tensor_parallel for case in cases}),
+        "weights": sorted({case.model.matrix_format or "bf16" for case in cases}),
+        "parameters_b": _span(case.model.active_parameters / 1e9 for case in cases),
+    }
+
+
+def _step_range(batches: Sequence[Batch]) -> dict[str, Any]:
+    """Return the range of the measured steps, without the quantities that no step had."""
+    decoding = [batch for batch in batches if batch.decode_seqs]
+    found = {
+        "decode_seqs": _span(batch.decode_seqs for batch in decoding),
+        "context_tokens": _span(batch.context_tokens / batch.decode_seqs for batch in decoding),
+        "prefill_tokens": _span(batch.prefill_tokens for batch in batches if batch.prefill),
+    }
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _stated(value: float | None) -> float | None:

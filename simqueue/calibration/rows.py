@@ -13,8 +13,8 @@ from simqueue.steptime import Batch
 from simqueue.steptime.roofline import RooflineStepTime
 
 NEEDED = ("ms",)
-_INTEGERS = ("decode_seqs", "prefill_tokens", "prefill_seqs", "past_tokens", "sampled_rows", "tensor_parallel")
-KNOWN = ("ms", "context_tokens", *_INTEGERS)
+_COUNTS = ("decode_seqs", "prefill_tokens", "prefill_seqs", "past_tokens", "sampled_rows")
+KNOWN = ("ms", "context_tokens", *_COUNTS, "tensor_parallel")
 """`context_tokens` is the mean per decode, `prefill_tokens` the sum over prompts, `past_tokens` per prompt."""
 
 
@@ -75,26 +75,30 @@ def read_steps(file: Path, target: Target) -> tuple[list[StepCase], list[str]]:
 
 def _case(row: Row, target: Target) -> StepCase:
     """Return a row as a case; InputError if it cannot be a measurement."""
-    ms, context = row.number("ms", above=0), row.number("context_tokens", least=0, empty=0)
-    decodes, new_tokens, prompts, past, sampled, tensor_parallel = (row.integer(name, empty=0) for name in _INTEGERS)
+    ms, batch = row.number("ms", above=0), _batch(row)
+    tensor_parallel = row.integer("tensor_parallel", empty=0) or target.tensor_parallel
+    if tensor_parallel not in target.model.tensor_parallel_sizes():
+        raise row.error(f"the heads of {target.model.name} cannot be divided by tensor_parallel = {tensor_parallel}")
+    case = StepCase(row.where, target.model, target.gpu, tensor_parallel, batch, ms / 1e3)
+    problem = _impossible(case, target)
+    if problem is not None:
+        raise row.error(problem)
+    return case
+
+
+def _batch(row: Row) -> Batch:
+    """Return what a step ran, with its prompt tokens divided evenly among its prompts."""
+    context = row.number("context_tokens", least=0, empty=0)
+    decodes, new_tokens, prompts, past, sampled = (row.integer(name, empty=0) for name in _COUNTS)
     if not decodes and not new_tokens:
         raise row.error("the step is empty: neither decode_seqs nor prefill_tokens")
     if new_tokens < prompts:
         raise row.error(f"{new_tokens} prompt tokens are fewer than {prompts} prompts")
     if decodes and context < 1:
         raise row.error("decodes need context_tokens of at least 1")
-    tensor_parallel = tensor_parallel or target.tensor_parallel
-    if tensor_parallel not in target.model.tensor_parallel_sizes():
-        raise row.error(f"the heads of {target.model.name} cannot be divided by tensor_parallel = {tensor_parallel}")
     pieces = prompts or (1 if new_tokens else 0)
-    shares = [new_tokens // pieces + (i < new_tokens % pieces) for i in range(pieces)]
-    prefill = tuple((past, share) for share in shares)
-    batch = Batch(decodes, decodes, round(decodes * context), prefill, sampled or decodes + pieces)
-    case = StepCase(row.where, target.model, target.gpu, tensor_parallel, batch, ms / 1e3)
-    problem = _impossible(case, target)
-    if problem is not None:
-        raise row.error(problem)
-    return case
+    prefill = tuple((past, new_tokens // pieces + (i < new_tokens % pieces)) for i in range(pieces))
+    return Batch(decodes, decodes, round(decodes * context), prefill, sampled or decodes + pieces)
 
 
 def _impossible(case: StepCase, target: Target) -> str | None:

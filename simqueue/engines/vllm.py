@@ -151,9 +151,7 @@ class Vllm(Engine):
     def resolve(self, flags: VllmFlags, deployment: Deployment) -> ResolvedEngine:
         """Return the value of every flag of the scheduler and the KV cache."""
         facts = facts_at("vllm", vllm_versions(), flags.version)
-        is_v1 = facts.engine == "v1" if flags.use_v1 is None else flags.use_v1
-        if (is_v1 and facts.v1 is None) or (not is_v1 and facts.v1 == "only"):
-            raise InputError(f"vllm {facts.version} has only {facts.engine.upper()}", "use_v1", value=is_v1)
+        is_v1 = _uses_v1(flags, facts)
         defaults = (_v1_defaults if is_v1 else _v0_defaults)(flags, facts, deployment)
         values, origins = with_defaults(flags, defaults, facts.source, deployment.kv_cache, self.cache_flags)
         if is_v1:
@@ -215,6 +213,14 @@ _NOT_IN_V0: Final = (
     "async_scheduling",
     "performance_mode",
 )
+
+
+def _uses_v1(flags: VllmFlags, facts: VllmFacts) -> bool:
+    """Return whether the V1 engine runs; InputError if this version does not have the chosen engine."""
+    is_v1 = facts.engine == "v1" if flags.use_v1 is None else flags.use_v1
+    if (is_v1 and facts.v1 is None) or (not is_v1 and facts.v1 == "only"):
+        raise InputError(f"vllm {facts.version} has only {facts.engine.upper()}", "use_v1", value=is_v1)
+    return is_v1
 
 
 def _v1_defaults(flags: VllmFlags, facts: VllmFacts, deployment: Deployment) -> dict[str, Any]:

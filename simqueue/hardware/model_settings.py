@@ -21,6 +21,8 @@ _TOGETHER = (
     ("kv_lora_rank", "rope_dim"),
     ("window_layers", "window_tokens"),
 )
+_PART_OF = {"experts_per_token": "experts", "window_layers": "layers", "dense_layers": "layers"}
+"""Each of these numbers is at most the other; null counts as 0."""
 _MOST = 10**15  # keeps every derived number within the range in which floats are exact integers
 
 
@@ -123,10 +125,9 @@ class ModelSettings(Settings):
             given = [key for key in keys if getattr(self, key)]
             if given and len(given) < len(keys):
                 yield f"{', '.join(keys)} must be given together; given: {', '.join(given)}"
-        if (self.experts_per_token or 0) > (self.experts or 0):
-            yield f"experts_per_token ({self.experts_per_token}) must be at most experts ({self.experts})"
-        for key in ("window_layers", "dense_layers"):
-            if (getattr(self, key) or 0) > self.layers:
-                yield f"{key} ({getattr(self, key)}) must be at most layers ({self.layers})"
+        for part, whole in _PART_OF.items():
+            number, most = getattr(self, part), getattr(self, whole)
+            if (number or 0) > (most or 0):
+                yield f"{part} ({number}) must be at most {whole} ({most})"
         if (self.rope_dim or 0) >= self.head_dim:
             yield f"rope_dim ({self.rope_dim}) must be less than head_dim ({self.head_dim}), which contains it"

@@ -23,7 +23,7 @@ def hardware_notes(preset: Preset, model: Model, gpu: Gpu, tensor_parallel: int)
         yield f"was fitted on {card.gpu}; here the GPU is {gpu.name}"
     if valid.tensor_parallel is not None and tensor_parallel not in valid.tensor_parallel:
         yield f"was fitted for tensor_parallel {_some(valid.tensor_parallel)}; here it is {tensor_parallel}"
-    stored = model.expert_weights or model.weights or "bf16"
+    stored = model.matrix_format or "bf16"
     if valid.weights is not None and stored not in valid.weights:
         yield f"was fitted for weights in {_some(valid.weights)}; {model.name} has {stored}"
     active_b = model.active_parameters / 1e9
