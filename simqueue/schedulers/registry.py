@@ -22,6 +22,9 @@ _ABSTRACT = (
     *("plan", "take", "commit", "state", "members", "check"),
 )
 """What `Policy` only describes."""
+_RULES = ("budget", "chunk")
+"""What `IterationPolicy` only describes."""
+_SHOWN = ("Settings", "summary")
 
 
 def scheduler(name: str) -> Callable[[P], P]:
@@ -55,11 +58,7 @@ def policy_rows() -> list[dict[str, str]]:
 
 def _check(policy: type[Policy]) -> None:
     """Reject a class that could not work, and say why."""
-    missing = [name for name in _ABSTRACT if getattr(policy, name) is getattr(Policy, name)]
-    if issubclass(policy, IterationPolicy):
-        missing += [name for name in ("budget", "chunk") if getattr(policy, name) is getattr(IterationPolicy, name)]
-    missing += [name for name in ("Settings", "summary") if not hasattr(policy, name)]
-    if missing:
+    if missing := _missing(policy):
         raise InputError(f"policy {policy.__name__}: must define {', '.join(missing)}")
     own = [cls for cls in policy.__mro__ if not cls.__module__.startswith("simqueue.")]
     wrong = sorted(name for name in _OF_OBJECTS for cls in own if name in vars(cls))
@@ -67,6 +66,18 @@ def _check(policy: type[Policy]) -> None:
         raise InputError(f"policy {policy.__name__}: set {', '.join(wrong)} in __init__, not in the class")
     for cls in own:
         _check_declarations(cls)
+
+
+def _missing(policy: type[Policy]) -> list[str]:
+    """Return the names that a policy must define and does not."""
+    missing = _inherited(policy, Policy, _ABSTRACT)
+    if issubclass(policy, IterationPolicy):
+        missing += _inherited(policy, IterationPolicy, _RULES)
+    return [*missing, *(name for name in _SHOWN if not hasattr(policy, name))]
+
+
+def _inherited(policy: type[Policy], base: type[Policy], names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if getattr(policy, name) is getattr(base, name)]
 
 
 def _check_declarations(cls: type) -> None:
