@@ -38,12 +38,12 @@ def test_slot_order_decides_and_not_arrival() -> None:
 
 @pytest.mark.parametrize(("unified", "finished"), [(True, {"a", "b"}), (False, {"b"})])
 def test_a_split_context_refuses_what_a_unified_one_takes(unified: bool, finished: set[str]) -> None:
-    """1000 tokens for four slots: a request of 300 fits the whole, not a quarter."""
-    recording = play("llamacpp", {"n_ctx": 1000, "kv_unified": unified}, [(0, 290, 10), (0, 200, 10)])
+    """400 tokens for four slots: a request of 300 fits the whole, not a quarter, and one of 100 fits both."""
+    recording = play("llamacpp", {"n_ctx": 400, "kv_unified": unified}, [(0, 290, 10), (0, 90, 10)])
     statuses: dict[str, Any] = seen(recording, "status")
     assert {name for name, status in statuses.items() if status == "finished"} == finished
     reasons: dict[str, Any] = seen(recording, "reject_reason")
-    said = "prompt 290 + output 10 is longer than the 250 tokens of context of a slot"
+    said = "prompt 290 + output 10 is longer than the 100 tokens of context of a slot"
     assert reasons["a"] == (None if unified else said)
 
 
