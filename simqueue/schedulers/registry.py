@@ -76,7 +76,7 @@ def _missing(policy: type[Policy]) -> list[str]:
     return [*missing, *(name for name in _SHOWN if not hasattr(policy, name))]
 
 
-def _inherited(policy: type[Policy], base: type[Policy], names: tuple[str, ...]) -> list[str]:
+def _inherited(policy: type, base: type, names: tuple[str, ...]) -> list[str]:
     return [name for name in names if getattr(policy, name) is getattr(base, name)]
 
 
