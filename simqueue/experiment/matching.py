@@ -93,15 +93,14 @@ def _case(scenario: ResolvedScenario, policy: ResolvedPolicy) -> _Case | str:
     workload = scenario.workload
     if workload is None or workload.timeout_s is not None or workload.max_concurrency is not None:
         return "there must be one workload, without timeout_s and max_concurrency"
-    arrivals, prompts, outputs = workload.arrivals, workload.prompt_tokens, workload.output_tokens
-    independent = not (workload.system_prompt or workload.prompt_output_correlation)
-    if not isinstance(arrivals, PoissonArrivalsSettings) or prompts is None or outputs is None or not independent:
+    arrivals, lengths = workload.arrivals, workload.independent_lengths
+    if not isinstance(arrivals, PoissonArrivalsSettings) or lengths is None:
         return "arrivals must be Poisson, and lengths independent"
     if not isinstance(policy.step_time, ConstantStepTime | LinearStepTime):
         return "the step time must be constant or linear"
-    prompt, output = (build_lengths(law, scenario.base_dir) for law in (prompts, outputs))
+    prompt, output = (build_lengths(one, scenario.base_dir) for one in lengths)
     slots = getattr(policy.settings, "max_num_seqs", 0)
-    given = isinstance(prompts, EmpiricalLengthSettings)
+    given = isinstance(lengths[0], EmpiricalLengthSettings)
     case = _Case(arrivals.rate_rps, prompt, output, policy.step_time, slots, policy, given)
     return _other_limits(case, policy.kv_cache.tokens) or case
 

@@ -19,6 +19,7 @@ from simqueue.theory.capacity import Capacity, Lengths, Server, capacity
 from simqueue.theory.lengths import from_moments, from_sample
 from simqueue.theory.operating_point import OperatingPoint, operating_point
 from simqueue.workload.build import build_arrivals, build_lengths
+from simqueue.workload.lengths.base import LengthDistribution
 from simqueue.workload.streams import stream
 
 SAMPLE = 65_536
@@ -109,19 +110,19 @@ def all_servers(scenario: ResolvedScenario) -> dict[str, Server | None]:
 def demand(scenario: ResolvedScenario, requests: Sequence[Request] | None = None) -> Demand | None:
     """Return rate and lengths of a workload: those of its distributions, if it has them, otherwise of its requests."""
     workload = scenario.workload
-    if workload is None or workload.system_prompt is not None or workload.prompt_output_correlation:
+    lengths = None if workload is None else workload.independent_lengths
+    if workload is None or workload.arrivals is None or lengths is None:
         return _observed(_fixed(scenario) if requests is None else requests)
-    if workload.arrivals is not None and workload.prompt_tokens is not None and workload.output_tokens is not None:
-        lengths = [build_lengths(one, scenario.base_dir) for one in (workload.prompt_tokens, workload.output_tokens)]
-        prompts, outputs = (one.sample(stream(0, 0, f"capacity.{i}"), SAMPLE) for i, one in enumerate(lengths))
-        prompt, output = ((one.mean(), one.variance()) for one in lengths)
-        finite = np.isfinite((*prompt, *output)).all()  # a heavy tail has no variance; then the sample is used
-        found = from_moments(prompt, output, prompts, outputs) if finite else from_sample(prompts, outputs)
-        arrivals = build_arrivals(workload.arrivals, scenario.base_dir)
-        return Demand(arrivals.mean_rate_rps, 1.0 if arrivals.gap_scv is None else arrivals.gap_scv, found)
-    if requests is None:
-        requests = _fixed(scenario)
-    return _observed(requests)
+    found = _moments(*(build_lengths(one, scenario.base_dir) for one in lengths))
+    arrivals = build_arrivals(workload.arrivals, scenario.base_dir)
+    return Demand(arrivals.mean_rate_rps, 1.0 if arrivals.gap_scv is None else arrivals.gap_scv, found)
+
+
+def _moments(prompt: LengthDistribution, output: LengthDistribution) -> Lengths:
+    """Return the moments of two distributions: exact ones, or those of a sample if a heavy tail has no variance."""
+    prompts, outputs = (one.sample(stream(0, 0, f"capacity.{i}"), SAMPLE) for i, one in enumerate((prompt, output)))
+    exact = (prompt.mean(), prompt.variance()), (output.mean(), output.variance())
+    return from_moments(*exact, prompts, outputs) if np.isfinite(exact).all() else from_sample(prompts, outputs)
 
 
 def _fixed(scenario: ResolvedScenario) -> Sequence[Request]:

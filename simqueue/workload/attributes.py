@@ -15,6 +15,8 @@ from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.streams import Draws
 
 _AT_ONCE = 4096
+_NO_CLASS = ClassSettings(weight=1.0)
+"""A class without keys of its own: those of the workload hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +66,14 @@ class RequestAttributes:
     def changed(self, request: Request, uniform: float | None) -> Request:
         """Return a request of the class that a uniform number selects; None if the workload has no classes."""
         keys = self.settings
-        class_name, own = (None, None) if uniform is None else self._class_of(uniform)
-        changed: dict[str, Any] = {"pool": self.pool}
+        class_name, own = (None, _NO_CLASS) if uniform is None else self._class_of(uniform)
         label = request.request_class if class_name is None else class_name
+        changed: dict[str, Any] = {"pool": self.pool, "request_class": class_label(self.name, label)}
         if self.name is not None:
-            label = class_label(self.name, label)
-            names = {key: getattr(request, key) for key in ("request_id", "client", "session")}
-            changed |= {key: None if value is None else f"{self.name}/{value}" for key, value in names.items()}
-        changed["request_class"] = label
+            changed |= _named(self.name, request)
         if request.priority == 0:
-            changed["priority"] = keys.priority if own is None or own.priority is None else own.priority
-        timeout_s = keys.timeout_s if own is None or own.timeout_s is None else own.timeout_s
+            changed["priority"] = keys.priority if own.priority is None else own.priority
+        timeout_s = keys.timeout_s if own.timeout_s is None else own.timeout_s
         if timeout_s is not None and request.gives_up_s is None:
             changed["gives_up_s"] = request.arrival_s + timeout_s
         return replace(request, **changed)
@@ -83,6 +82,12 @@ class RequestAttributes:
         classes = list((self.settings.classes or {}).items())
         ends = list(accumulate(found.weight for _, found in classes))
         return classes[min(bisect_right(ends, uniform * ends[-1]), len(classes) - 1)]
+
+
+def _named(workload: str, request: Request) -> dict[str, str | None]:
+    """Return the names of a request with the workload's name before them, so that those of two workloads differ."""
+    names = {key: getattr(request, key) for key in ("request_id", "client", "session")}
+    return {key: None if name is None else f"{workload}/{name}" for key, name in names.items()}
 
 
 class _ChangedRequests:

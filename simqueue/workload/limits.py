@@ -35,16 +35,20 @@ def most_arrivals(rate_rps: float | None, num_requests: int | None, until_s: flo
     """
     if num_requests is None and (until_s is None or rate_rps is None):
         raise InputError("arrivals need an end: num_requests, or arrivals_for_s if the process has a rate")
-    if rate_rps is not None and until_s is None and num_requests is not None and num_requests / rate_rps > LONGEST_S:
-        raise InputError(
-            f"{num_requests} requests at {rate_rps:g} per second would take longer than {LONGEST_S:g} s; give a higher "
-            "rate",
-            "rate_rps",
-        )
     by_number = math.inf if num_requests is None else num_requests
+    if until_s is None and rate_rps is not None:
+        _check_duration(by_number, rate_rps)
     by_time = math.inf if until_s is None or rate_rps is None else rate_rps * until_s
     check_number(min(by_number, by_time))
     return 2 * MOST_REQUESTS if num_requests is None else num_requests
+
+
+def _check_duration(number: float, rate_rps: float) -> None:
+    if number / rate_rps > LONGEST_S:
+        raise InputError(
+            f"{number} requests at {rate_rps:g} per second would take longer than {LONGEST_S:g} s; give a higher rate",
+            "rate_rps",
+        )
 
 
 def check_number(expected: float) -> None:

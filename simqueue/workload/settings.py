@@ -103,6 +103,14 @@ class WorkloadSettings(Settings):
         default=None, description="limits for goodput of this workload; null: those of the scenario"
     )
 
+    @property
+    def independent_lengths(self) -> tuple[LengthSettings, LengthSettings] | None:
+        """Distributions of prompt and output lengths, or None if lengths are not drawn independently from them."""
+        if self.prompt_tokens is None or self.output_tokens is None:
+            return None
+        related = self.system_prompt is not None or self.prompt_output_correlation != 0
+        return None if related else (self.prompt_tokens, self.output_tokens)
+
     @field_validator("requests")
     @classmethod
     def _unique_ids(cls, value: tuple[RequestSettings, ...] | None) -> tuple[RequestSettings, ...] | None:

@@ -150,16 +150,21 @@ def _number(rows: TraceRows, whole: _Rows, settings: TraceSettings, num_requests
     available = len(whole) * settings.repeat
     if available > MOST_REQUESTS:
         raise InputError(f"{available:.3g} requests, at most {MOST_REQUESTS} are allowed", "trace", "repeat")
-    needed = {("trace", "limit"): settings.limit, ("num_requests",): num_requests}
+    keys = {("trace", "limit"): settings.limit, ("num_requests",): num_requests}
+    needed = {path: number for path, number in keys.items() if number is not None}
     for path, number in needed.items():
-        if number is not None and number > available:
-            left = "" if len(whole) == len(rows) else f", of which {len(whole)} can be used"
-            times = f" (repeat {settings.repeat} makes {available})" if settings.repeat > 1 else ""
-            text = f"{number} requests are needed, {rows.label} has {len(rows)} rows{left}{times}"
-            raise InputError(text, *path)
+        if number > available:
+            raise InputError(f"{number} requests are needed, {_supply(rows, len(whole), settings.repeat)}", *path)
     if settings.limit is not None and num_requests is not None and num_requests > settings.limit:
         raise InputError(f"{num_requests} requests are needed, trace.limit allows {settings.limit}", "num_requests")
-    return min([number for number in needed.values() if number is not None], default=available)
+    return min(needed.values(), default=available)
+
+
+def _supply(rows: TraceRows, usable: int, repeat: int) -> str:
+    """Return how many requests a trace has, in words."""
+    left = "" if usable == len(rows) else f", of which {usable} can be used"
+    times = f" (repeat {repeat} makes {usable * repeat})" if repeat > 1 else ""
+    return f"{rows.label} has {len(rows)} rows{left}{times}"
 
 
 def _before(chosen: _Rows, empty: NDArray[np.bool_], kept: _Rows) -> _Rows:

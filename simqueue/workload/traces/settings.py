@@ -143,9 +143,14 @@ class TraceSettings(Settings):
             raise invalid(f"only for format mooncake, the format is {self.reader_name()}", "block_tokens")
         if self.path is not None and self.reader_name() == "mooncake" and self.block_tokens is None:
             raise invalid("format mooncake needs block_tokens, the tokens per hash id (512 in the published files)")
+        return self
+
+    @model_validator(mode="after")
+    def _columns_can_be_renamed(self) -> Self:
+        known = FORMATS[self.reader_name()].renames
         for column in self.columns or {}:
-            if column not in read.renames:
-                allowed = ", ".join(read.renames) or f"none, the columns of format {self.reader_name()} are fixed"
+            if column not in known:
+                allowed = ", ".join(known) or f"none, the columns of format {self.reader_name()} are fixed"
                 raise invalid(f"this column cannot be renamed; allowed: {allowed}", "columns", column)
         return self
 
