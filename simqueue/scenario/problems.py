@@ -57,8 +57,18 @@ def _all_findings(model: type[Settings], data: Any, error: ValidationError) -> l
 
 
 def _with_bounds(findings: list[Finding], model: type[Settings], data: Any) -> list[Finding]:
-    """Add the bounds to the findings about numbers: those that the smallest and the largest number break."""
-    paths = [finding.path for finding in findings if finding.number]
+    """Add the bounds to the findings about numbers."""
+    bounds = _bounds([finding.path for finding in findings if finding.number], model, data)
+    return [
+        replace(finding, must=" ".join([finding.must or "", " and ".join(bounds[finding.path])]).strip())
+        if finding.number
+        else finding
+        for finding in findings
+    ]
+
+
+def _bounds(paths: list[KeyPath], model: type[Settings], data: Any) -> dict[KeyPath, list[str]]:
+    """Return the bounds of the numbers at these paths: those that the smallest and the largest number break."""
     bounds: dict[KeyPath, list[str]] = {path: [] for path in paths}
     for extreme in (-_HUGE, _HUGE) if paths else ():
         probe = data
@@ -68,12 +78,7 @@ def _with_bounds(findings: list[Finding], model: type[Settings], data: Any) -> l
             path, broken = path_in_file(details["loc"], probe), bound(details)
             if broken and path in bounds and broken not in bounds[path]:
                 bounds[path].append(broken)
-    return [
-        replace(finding, must=" ".join([finding.must or "", " and ".join(bounds[finding.path])]).strip())
-        if finding.number
-        else finding
-        for finding in findings
-    ]
+    return bounds
 
 
 def _errors(model: type[Settings], data: Any) -> list[ErrorDetails]:
@@ -96,21 +101,26 @@ def _changed(data: Any, path: KeyPath, value: str | int | None) -> Any:
 
 def _problems(findings: Iterable[Finding]) -> Iterator[Problem]:
     """Yield one problem per path, without those that only follow from another."""
-    found = list(findings)
-    guesses = {finding.guess for finding in found if finding.guess}
-    consequences = guesses | {guess[:-1] for guess in guesses}  # the key that was meant, and the mapping around it
     groups: dict[KeyPath, list[Finding]] = {}
-    for finding in found:
-        if not finding.unknown and finding.path in consequences:
-            continue  # the misspelt key is reported already
-        if finding.wrong_type and any(is_below(other.path, finding.path) for other in found):
-            continue  # another branch of the choice takes this type of value, and says what is wrong inside
+    for finding in _causes(list(findings)):
         groups.setdefault(finding.path, []).append(finding)
     for path, group in groups.items():
         text = _joined(group)
         yield Problem(
             path, text if path else f"the scenario: {text}", "" if group[0].unknown else group[0].value or None
         )
+
+
+def _causes(found: list[Finding]) -> Iterator[Finding]:
+    """Yield the findings that do not only follow from another."""
+    guesses = {finding.guess for finding in found if finding.guess}
+    consequences = guesses | {guess[:-1] for guess in guesses}  # the key that was meant, and the mapping around it
+    for finding in found:
+        if not finding.unknown and finding.path in consequences:
+            continue  # the misspelt key is reported already
+        if finding.wrong_type and any(is_below(other.path, finding.path) for other in found):
+            continue  # another branch of the choice takes this type of value, and says what is wrong inside
+        yield finding
 
 
 def _joined(group: list[Finding]) -> str:

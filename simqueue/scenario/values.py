@@ -68,6 +68,15 @@ def _policy_values(scenario: Scenario, name: str, engine: ResolvedEngine | None)
     return own
 
 
+def _version_source(engine: ResolvedEngine | None, path: KeyPath) -> str | None:
+    """Return the source of a default of the engine's version; None if the value has another origin."""
+    if engine is None:
+        return None
+    origins = engine.cache_origins if path[2] == "kv_cache" else engine.origins
+    source = origins.get(str(path[-1]))
+    return None if source == GIVEN else source
+
+
 def _origin(written: Written, path: KeyPath, engines: Mapping[str, ResolvedEngine | None]) -> str:
     flag = written.flag_for(path)
     if flag is not None:
@@ -77,12 +86,9 @@ def _origin(written: Written, path: KeyPath, engines: Mapping[str, ResolvedEngin
         return "policy" if own else written.source
     if path[0] != "policies":
         return "default"
-    engine = engines[str(path[1])]
-    if engine is not None:
-        origins = engine.cache_origins if path[2] == "kv_cache" else engine.origins
-        source = origins.get(str(path[-1]))
-        if source not in (None, GIVEN):
-            return f"version: {source}"
+    source = _version_source(engines[str(path[1])], path)
+    if source is not None:
+        return f"version: {source}"
     # a policy's own mapping replaces the scenario's, except for kv_cache, which is merged key by key
     replaced = path[2] != "kv_cache" and written.has(path[:3])
     return _origin(written, path[2:], engines) if path[2] in SHARED_KEYS and not replaced else "default"

@@ -29,6 +29,7 @@ _WRONG_TYPE = {
     "model_attributes_type": "a mapping",
     "none_required": "null",
 }
+_NUMBERS = ("int_type", "float_type")
 _BOUND = {
     "greater_than": (">", "gt"),
     "greater_than_equal": (">=", "ge"),
@@ -165,18 +166,22 @@ def _choice(value: Any, expected: str) -> str:
 
 
 def _wrong_type(path: KeyPath, details: ErrorDetails) -> Finding:
-    kind, value = details["type"], details["input"]
-    wanted, hint = _WRONG_TYPE[kind], ""
+    kind = details["type"]
+    wanted = _WRONG_TYPE[kind]
     if details["loc"][-1:] == ("inline",):  # the branch of a choice between a name and a mapping
         wanted = f"a name or {wanted}"
+    return Finding(path, must=wanted, hint=_hint(kind, details["input"]), number=kind in _NUMBERS, wrong_type=True)
+
+
+def _hint(kind: str, value: Any) -> str:
+    """Return how to write a value that only its form gives the wrong type."""
     if kind == "int_type" and isinstance(value, float) and value.is_integer():
-        hint = ", written without '.' and exponent"
-    number = kind in ("int_type", "float_type")
-    if number and isinstance(value, str) and _reads_as_number(value):
-        hint = ", written without quotes"
+        return ", written without '.' and exponent"
+    if kind in _NUMBERS and isinstance(value, str) and _reads_as_number(value):
+        return ", written without quotes"
     if kind == "string_type" and isinstance(value, int | float) and not isinstance(value, bool):
-        hint = ", written in quotes"
-    return Finding(path, must=wanted, hint=hint, number=number, wrong_type=True)
+        return ", written in quotes"
+    return ""
 
 
 def _reads_as_number(text: str) -> bool:

@@ -114,18 +114,14 @@ class Written:
             return _TOP, Problem((), problem.text, place=flag)  # the flag itself shows path and value
         value = self._shown(path) if problem.value is None else problem.value
         problem = replace(problem, value=value)
-        if flag is None and path not in self.document.keys:
+        if flag is None:
             flag = self._maker(path)
         if flag:
             return _TOP, replace(problem, place=flag)
-        around = (
-            path if look_up(self.keys, path)[0] else path[:-1]
-        )  # a default breaks a rule because of a key beside it
-        inner = list(dict.fromkeys(flag for where, flag in self.flags.items() if is_below(where, around)))
-        cause = f" (with {', '.join(inner)})" if inner else ""
         position = self.document.position(path)
         place = f"{self.document.file}:{position.line}" if self.document.keys else ""  # Python code has no lines here
-        return (position.line, position.column), replace(problem, text=f"{problem.text}{cause}", place=place)
+        text = f"{problem.text}{self._cause(path)}"
+        return (position.line, position.column), replace(problem, text=text, place=place)
 
     def _shown(self, path: KeyPath) -> str | None:
         is_there, value = look_up(self.keys, path)
@@ -134,10 +130,21 @@ class Written:
     def _maker(self, path: KeyPath) -> str | None:
         """Return the flag that made the value, or the mapping around it; None if the file did."""
         for around in (path, path[:-1]):
-            made = [flag for where, flag in self.flags.items() if around and is_below(where, around)]
-            if made and around not in self.document.keys:
+            if not around or around in self.document.keys:
+                return None
+            made = self._flags_inside(around)
+            if made:
                 return made[0]
         return None
+
+    def _cause(self, path: KeyPath) -> str:
+        """Name the flags that a problem can come from, although none of them set the value itself."""
+        # a default breaks a rule because of a key beside it
+        inner = self._flags_inside(path if look_up(self.keys, path)[0] else path[:-1])
+        return f" (with {', '.join(inner)})" if inner else ""
+
+    def _flags_inside(self, path: KeyPath) -> list[str]:
+        return list(dict.fromkeys(flag for where, flag in self.flags.items() if is_below(where, path)))
 
 
 def is_below(path: KeyPath, above: KeyPath) -> bool:
