@@ -8,6 +8,7 @@ from typing import Any
 
 from simqueue.experiment.matching import predict
 from simqueue.experiment.runner import run
+from simqueue.results.result import Result
 from simqueue.scenario.load import from_mapping
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolved import ResolvedScenario
@@ -169,10 +170,15 @@ def verify(scenario: Scenario | ResolvedScenario, *, workers: int | None = None)
         if not found.values:
             yield Verified(scenario.name, policy, "", "", None, None, NO_THEORY, found.why_not)
         for metric, theory in found.values.items():
-            rows = [row for row in result.replication_rows if row["policy"] == policy]
-            values = [float(value) for row in rows if isinstance(value := row[metric], int | float)]
-            simulated = mean_interval(values, result.confidence) if values else None
+            simulated = _simulated(result, policy, metric)
             yield Verified(scenario.name, policy, found.model, metric, theory, simulated, verdict(theory, simulated))
+
+
+def _simulated(result: Result, policy: str, metric: str) -> Interval | None:
+    """Return the mean of a metric over the replications of a policy; None if no replication has a value."""
+    rows = [row for row in result.replication_rows if row["policy"] == policy]
+    values = [float(value) for row in rows if isinstance(value := row[metric], int | float)]
+    return mean_interval(values, result.confidence) if values else None
 
 
 def verdict(theory: float, simulated: Interval | None) -> str:

@@ -28,8 +28,13 @@ def warm_up(scenario: ResolvedScenario, made: Sequence[Replication]) -> tuple[fl
     cut = max(found.cut for found in cuts.values())
     if cut == 0:
         return 0.0, tuple(notes)
+    return _latest_arrival_s(made, cut), tuple(notes)
+
+
+def _latest_arrival_s(made: Sequence[Replication], number: int) -> float:
+    """Return the latest time at which any run's request of this number arrives, or its last one if it has fewer."""
     arrivals = [run.recording.requests["arrival_s"] for replication in made for run in replication.runs]
-    return max(float(arrival_s[min(cut, len(arrival_s) - 1)]) for arrival_s in arrivals), tuple(notes)
+    return max(float(arrival_s[min(number, len(arrival_s) - 1)]) for arrival_s in arrivals)
 
 
 def _ttft_series(made: Sequence[Replication], policy: str) -> list[Floats]:

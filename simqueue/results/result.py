@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -148,19 +148,24 @@ class Result:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """One line per warning, without repetition: those of the scenario, then those of each run."""
-        found = list(self._own_warnings)
+        """One line per warning, without repetition: those of the scenario, of its runs, of its policies."""
+        light = too_light([run.recording for run in self.runs])
+        found = (*self._own_warnings, *self._run_warnings(), *self._policy_warnings(), *([light] if light else []))
+        return tuple(dict.fromkeys(found))
+
+    def _run_warnings(self) -> Iterator[str]:
         overall = [row for row in self.replication_rows if row["request_class"] == ALL_CLASSES]
         for run, row in zip(self.runs, overall, strict=True):
             where = f"{run.policy}, replication {run.replication}" if self.replicated else run.policy
-            lines = (*run.recording.warnings, *notices.nothing_measured(row, self.warmup_s))
-            found += [f"{where}: {line}" for line in lines]
+            for line in (*run.recording.warnings, *notices.nothing_measured(row, self.warmup_s)):
+                yield f"{where}: {line}"
+
+    def _policy_warnings(self) -> Iterator[str]:
         for name in self.policies:
             requests = [run.recording.requests for run in self.runs if run.policy == name]
-            found += [f"{name}: {line}" for line in notices.rejections(requests)]
-        found += [f"{row['policy']}: {line}" for row in self.summary_rows for line in notices.overload(row)]
-        light = too_light([run.recording for run in self.runs])
-        return tuple(dict.fromkeys([*found, *([light] if light else [])]))
+            yield from (f"{name}: {line}" for line in notices.rejections(requests))
+        for row in self.summary_rows:
+            yield from (f"{row['policy']}: {line}" for line in notices.overload(row))
 
     def _summarized(self, warmup_s: float) -> tuple[Row, ...]:
         rows = self._rows(warmup_s)

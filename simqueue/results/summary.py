@@ -148,10 +148,14 @@ def _classes(labels: NDArray[Any]) -> list[tuple[str | None, Mask]]:
     names = list(dict.fromkeys(labels))
     if names in ([], [None]):
         return []
-    whole = dict.fromkeys(name.partition("/")[0] for name in names if name is not None and "/" in name)
-    listed = [*(name for name in whole if name not in names), *names]
+    listed = [*(name for name in _outer_classes(names) if name not in names), *names]
     groups = {name: {other for other in names if _within(other, name)} for name in listed}
     return [(name, np.array([label in groups[name] for label in labels], dtype=np.bool_)) for name in listed]
+
+
+def _outer_classes(names: Sequence[str | None]) -> list[str]:
+    """Return the classes to which other classes belong, such as ``chat`` for ``chat/gold``, without repetition."""
+    return list(dict.fromkeys(name.partition("/")[0] for name in names if name is not None and "/" in name))
 
 
 def _within(label: str | None, name: str | None) -> bool:

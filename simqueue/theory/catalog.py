@@ -85,7 +85,11 @@ def evaluate(name: str, given: Mapping[str, float]) -> dict[str, float]:
     if missing:
         raise InputError(f"{name}: missing parameter '{missing[0]}'; parameters: {', '.join(known)}")
     values = {key: _number(name, key, str(known[key].annotation), value) for key, value in given.items()}
-    found = formula(**values)
+    return _named(formula(**values))
+
+
+def _named(found: Any) -> dict[str, float]:
+    """Return the results of a formula by name: those of a record have names, others are numbered."""
     if is_dataclass(found) and not isinstance(found, type):
         return asdict(found)
     if isinstance(found, tuple):
