@@ -59,7 +59,7 @@ def chunk_figure(
         axes = figure.subplots(1, len(_CHUNK_PANELS))
         handles = [_handle(policy, style)]
         for ax, (metric, label) in zip(axes, _CHUNK_PANELS.items(), strict=True):
-            _line(ax, chunks, [row.get(metric) for row in rows], rows, metric, style)
+            _metric_line(ax, chunks, rows, metric, style)
             if metric == "p95_ttft_ms" and ax.lines:
                 plain_log_y(ax)
                 mark_cut(ax, _lower_ends(chunks, rows, metric), style.color)
@@ -88,7 +88,7 @@ def rate_figure(results: Mapping[float, ResultView]) -> Figure:
         axes = figure.subplots(1, len(RATE_PANELS))
         for ax, (metric, label) in zip(axes, RATE_PANELS.items(), strict=True):
             for name, style in styles.items():
-                _line(ax, rates, [row.get(metric) for row in rows[name]], rows[name], metric, style)
+                _metric_line(ax, rates, rows[name], metric, style)
             ax.set(title=label, xlabel="arrival rate (requests/s)")
             if metric != "output_throughput" and ax.lines:
                 plain_log_y(ax)
@@ -128,7 +128,8 @@ def series_figure(
         figure = new_figure(8, 4.2)
         ax = figure.subplots()
         for (_, values), style in zip(series.items(), styles, strict=True):
-            _line(ax, x, values, [], "", style)
+            _line(ax, x, values, style)
+        defined = bool(ax.lines)
         handles = [_handle(name, style) for name, style in zip(series, styles, strict=True)]
         if threshold is not None:
             for level in (threshold[0],) if second is None else (threshold[0], second):
@@ -137,7 +138,7 @@ def series_figure(
         ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
         if "x" in log and len(x):
             _log_ticks(ax, x)
-        if "y" in log and any(value is not None for values in series.values() for value in values):
+        if "y" in log and defined:
             plain_log_y(ax)
         legend_below(figure, handles)
     return figure
@@ -147,25 +148,24 @@ def _row(result: ResultView, policy: str) -> Mapping[str, Any]:
     return next(row for row in result.summary_rows if row["policy"] == policy and row["request_class"] == "all")
 
 
-def _line(
-    ax: Axes,
-    x: Sequence[float],
-    values: Sequence[Any],
-    rows: Sequence[Mapping[str, Any]],
-    metric: str,
-    style: LineStyle,
+def _metric_line(
+    ax: Axes, x: Sequence[float], rows: Sequence[Mapping[str, Any]], metric: str, style: LineStyle
 ) -> None:
-    """Draw the defined values, with their intervals if there are any."""
+    """Draw a metric of the summary, with its intervals if there are any."""
+    _line(ax, x, [row.get(metric) for row in rows], style)
+    for place, row in zip(x, rows, strict=True):
+        low, high = row.get(f"ci_low_{metric}"), row.get(f"ci_high_{metric}")
+        if isinstance(low, float) and isinstance(high, float):
+            ax.vlines(place, max(low, 1e-9), high, color=style.color, linewidth=1.2)
+
+
+def _line(ax: Axes, x: Sequence[float], values: Sequence[Any], style: LineStyle) -> None:
+    """Draw the defined values."""
     known = [i for i, value in enumerate(values) if value is not None]
     if not known:
         say_empty(ax, "undefined")
         return
     ax.plot([x[i] for i in known], [values[i] for i in known], **_DOTS, **style.look)
-    for i in known:
-        low = rows[i].get(f"ci_low_{metric}") if rows else None
-        high = rows[i].get(f"ci_high_{metric}") if rows else None
-        if isinstance(low, float) and isinstance(high, float):
-            ax.vlines(x[i], max(low, 1e-9), high, color=style.color, linewidth=1.2)
 
 
 def _lower_ends(x: Sequence[float], rows: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[float, float]]:

@@ -149,6 +149,15 @@ def planned(policy: BenchPolicy, out_lens: Sequence[int], batch_size: int) -> Be
     return _played(policy, out_lens, batch_size, lambda *_: 0.0)
 
 
+@dataclass(slots=True)
+class _Held:
+    """A request in a slot: its number, the tokens that are left to generate, and its first call."""
+
+    request: int
+    left: int
+    start: int
+
+
 Step = Callable[[int, int], float]
 """Runs the network on (rows, tokens per row) and returns the seconds it took."""
 
@@ -171,22 +180,19 @@ def _pad_to_max(run: BenchRun, out_lens: Sequence[int], step: Step) -> None:
 
 def _continuous(run: BenchRun, out_lens: Sequence[int], step: Step) -> None:
     waiting = deque(enumerate(out_lens))
-    slots: list[tuple[int, int, int] | None] = [None] * run.batch_size  # request, tokens to generate, first call
-    while waiting or any(slots):
-        entering = [i for i, held in enumerate(slots) if held is None][: len(waiting)]
+    held: dict[int, _Held] = {}
+    while waiting or held:
+        entering = [slot for slot in range(run.batch_size) if slot not in held][: len(waiting)]
         for slot in entering:
-            request, length = waiting.popleft()
-            slots[slot] = (request, length, len(run.calls))
+            held[slot] = _Held(*waiting.popleft(), len(run.calls))
         if entering:
             run.calls.append(_prefill(len(entering), step))
-        active = sum(held is not None for held in slots)
-        run.calls.append(_decode(active, active, step))
-        for slot, held in enumerate(slots):
-            if held is not None:
-                request, left, start = held
-                slots[slot] = (request, left - 1, start) if left > 1 else None
-                if left == 1:
-                    run.slots.append(SlotUse(slot, request, start, len(run.calls), len(run.calls)))
+        run.calls.append(_decode(len(held), len(held), step))
+        for slot, one in sorted(held.items()):
+            one.left -= 1
+            if one.left == 0:
+                run.slots.append(SlotUse(slot, one.request, one.start, len(run.calls), len(run.calls)))
+                del held[slot]
 
 
 def _waves(out_lens: Sequence[int], size: int) -> Iterator[tuple[int, Sequence[int]]]:

@@ -142,14 +142,24 @@ def _draw_band(ax: Axes, panel: BandPanel, styles: Sequence[LineStyle]) -> None:
     for points, style in drawn:
         _draw_points(ax, points, style, floor=0.5 * least)
     plain_log_y(ax)
-    low, high = panel.band
-    bottom = 0.55 * min(least, low or high)
-    ax.axhspan(max(low, bottom), high, facecolor="0.85", edgecolor="0.5", zorder=0)
-    ax.set_ylim(bottom, 1.3 * max(high, *(mean + (width or 0.0) for _, mean, width in everything)))
+    _shade(ax, panel.band, everything)
     for points, style in drawn:
         mark_cut(ax, [(x, start) for x, start, _ in _intervals(points)], style.color)
+    _log_ticks(ax, everything)
+
+
+def _shade(ax: Axes, band: tuple[float, float], points: Sequence[Point]) -> None:
+    """Shade the claimed band, and fit the y axis to it and to the points."""
+    low, high = band
+    bottom = 0.55 * min(low or high, *(mean for _, mean, _ in points))
+    ax.axhspan(max(low, bottom), high, facecolor="0.85", edgecolor="0.5", zorder=0)
+    ax.set_ylim(bottom, 1.3 * max(high, *(mean + (width or 0.0) for _, mean, width in points)))
+
+
+def _log_ticks(ax: Axes, points: Sequence[Point]) -> None:
+    """Make the x axis logarithmic, with a tick at each position."""
+    ticks = sorted({x for x, _, _ in points})
     ax.set_xscale("log")
-    ticks = sorted({x for x, _, _ in everything})
     ax.set_xticks(ticks, [number(tick) for tick in ticks])
     ax.minorticks_off()
 
