@@ -96,7 +96,7 @@ def _batch(row: Row) -> Batch:
         raise row.error(f"{new_tokens} prompt tokens are fewer than {prompts} prompts")
     if decodes and context < 1:
         raise row.error("decodes need context_tokens of at least 1")
-    pieces = prompts or (1 if new_tokens else 0)
+    pieces = prompts or min(new_tokens, 1)
     prefill = tuple((past, new_tokens // pieces + (i < new_tokens % pieces)) for i in range(pieces))
     return Batch(decodes, decodes, round(decodes * context), prefill, sampled or decodes + pieces)
 

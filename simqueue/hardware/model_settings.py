@@ -116,15 +116,17 @@ class ModelSettings(Settings):
     def _consistent(self) -> Self:
         if self.heads % self.kv_heads:
             raise invalid(f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})")
-        for text in self._contradictions():
+        for text in (*self._incomplete(), *self._contradictions()):
             raise invalid(text)
         return self
 
-    def _contradictions(self) -> Iterator[str]:
+    def _incomplete(self) -> Iterator[str]:
         for keys in _TOGETHER:
             given = [key for key in keys if getattr(self, key)]
             if given and len(given) < len(keys):
                 yield f"{', '.join(keys)} must be given together; given: {', '.join(given)}"
+
+    def _contradictions(self) -> Iterator[str]:
         for part, whole in _PART_OF.items():
             number, most = getattr(self, part), getattr(self, whole)
             if (number or 0) > (most or 0):
