@@ -33,7 +33,7 @@ class Extent:
     Attributes
     ----------
     node : Node or None
-        None for blocks without identity in a free queue.
+        None for blocks in a free queue that cannot be hit.
     first, end : int
         Block numbers; `end` has no meaning while the extent grows.
     base : int or None

@@ -13,17 +13,17 @@ from simqueue.kvcache.extents import Birth, Extent
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FreeQueue:
-    """The blocks of a pool that no request uses. Some have an identity and can still be hit, until they are reused.
+    """The blocks of a pool that no request uses. Registered blocks can still be hit, until they are reused.
 
     Parameters
     ----------
     blocks : int
-        Blocks of the pool; all are free and without identity at first.
+        Blocks of the pool; all are free and blank at first.
     """
 
     def __init__(self, blocks: int) -> None:
         self.blank = blocks
-        """Free blocks that hold nothing and are reused before all others."""
+        """Free blocks that cannot be hit and are reused before all others."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[Extent]:
@@ -38,7 +38,7 @@ class FreeQueue:
         extents : sequence of Extent
             Registered blocks that no other request uses, in order of position.
         unregistered : int
-            Blocks without identity after them.
+            Blocks after them that were not full, so that they cannot be hit.
         """
         raise NotImplementedError
 
@@ -54,7 +54,7 @@ class FreeQueue:
 
     @abstractmethod
     def evict(self, blocks: int) -> list[Extent]:
-        """Take `blocks` out of the queue for reuse, without the blank ones; they lose their identity.
+        """Take `blocks` out of the queue for reuse, without the blank ones; they can no longer be hit.
 
         Returns the extents of which nothing is left. Precondition: the queue has that many blocks.
         """
@@ -86,7 +86,7 @@ class VllmFreeQueue(FreeQueue):
     ----------
     blocks : int
     blank_first : bool
-        Whether freed blocks without identity are reused before all others; if not, they queue like them.
+        Whether freed blocks that cannot be hit are reused before all others; if not, they queue like them.
     """
 
     def __init__(self, blocks: int, *, blank_first: bool = True) -> None:

@@ -40,13 +40,13 @@ class Wave:
         self.blocks = blocks
         self.prompt_tokens = max(job.request.prompt_tokens for job in jobs)
         self.made = 0
-        self.open = sorted(jobs, key=lambda job: (-job.request.output_tokens, -job.rank))
+        self.open = sorted(jobs, key=lambda job: (-job.output_tokens, -job.rank))
         self.open_prompt_tokens = sum(job.request.prompt_tokens for job in jobs)
 
     @property
     def next_end(self) -> int:
         """Output tokens at which the next of the open requests has its last one."""
-        return self.open[-1].request.output_tokens
+        return self.open[-1].output_tokens
 
     def drop(self, job: Job) -> None:
         """Let `job` get no more tokens and leave; its row stays."""
@@ -107,6 +107,7 @@ class Static(Policy):
 
     def add(self, job: Job) -> bool:
         """Queue `job`; it changes nothing while a wave runs."""
+        job.output_tokens = self.limits.output_tokens(job.request)
         self.waiting.push(job)
         self._by_arrival[job] = None
         return self.wave is None
@@ -178,8 +179,8 @@ class Static(Policy):
         jobs: list[Job] = []
         blocks, prompt, output = 0, 0, 0
         while self.waiting and len(jobs) < self.settings.max_num_seqs:
-            request = self.waiting.head.request
-            prompt, output = max(prompt, request.prompt_tokens), max(output, request.output_tokens)
+            head = self.waiting.head
+            prompt, output = max(prompt, head.request.prompt_tokens), max(output, head.output_tokens)
             padded = Request("padded row", 0.0, prompt, output)
             needed = (len(jobs) + 1) * self.kv.held(padded, self.kv.peak_tokens(padded))
             if needed > self.kv.total:
@@ -249,7 +250,7 @@ class Static(Policy):
         self.kv.check_total(wave.blocks if wave else 0)
         if wave is None:
             return
-        still_open = [job for job in wave.jobs if job.request.output_tokens > wave.made]
+        still_open = [job for job in wave.jobs if job.output_tokens > wave.made]
         if sorted(job.index for job in still_open) != sorted(job.index for job in wave.open):
             raise RunError(f"the wave has {len(wave.open)} open requests, a walk finds {len(still_open)}")
         if sum(job.request.prompt_tokens for job in still_open) != wave.open_prompt_tokens:

@@ -8,7 +8,7 @@ first within one instant:
 2. requests arrive, in order of arrival, then of their place in the workload;
 3. clients time out;
 4. the horizon: what happens at it is included;
-5. idle replicas plan, once, after all of that.
+5. the replica plans, once, after all of that.
 
 Three shortcuts keep that order and avoid SimPy's heap: `leap` goes to a time before which nothing happens, `happen`
 triggers an event and runs its callbacks at once, `begin` starts a process at once.

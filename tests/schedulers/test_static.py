@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from simqueue.kvcache import PagedKVCache
 from simqueue.request import Job, Request
+from simqueue.schedulers import RequestLimits, Static
 from simqueue.schedulers.keys import StaticSettings
 from simqueue.steptime.linear import LinearStepTime
 
-from ..helpers.playing import make_policy, play, requests_of, rows, seen
+from ..helpers.playing import make_policy, play, requests_of, rows, seen, simulate
 
 ASKED = [(0.0, 4, 3), (0.0, 2, 1), (0.5, 1, 2)]
 """a and b make the first wave, c, which comes under way, the second."""
@@ -168,3 +170,11 @@ def test_members_hold_seats(release: str, seats: list[int]) -> None:
     assert held == seats
     assert policy.members() == []
     assert len(set(states)) == 4  # the queue before, one and two tokens made, nothing left
+
+
+def test_outputs_that_are_cut_end_the_wave_earlier() -> None:
+    """With a limit of 10 tokens and outputs that are cut there, a prompt of 5 makes 5 tokens of 20."""
+    policy = Static(StaticSettings(max_num_seqs=2), PagedKVCache(100, 16), RequestLimits(10, cuts_output=True))
+    recording = simulate(policy, [(0.0, 5, 20), (0.0, 5, 3)])
+    assert recording.requests["tokens_emitted"].tolist() == [5, 3]
+    assert seen(recording, "finish_s") == {"a": 5.0, "b": 5.0}
