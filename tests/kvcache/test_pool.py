@@ -148,3 +148,14 @@ def test_check_finds_a_block_that_nobody_holds() -> None:
     kv.give_back(1)
     kv.release(one, 40)
     assert kv.free == 10
+
+
+def test_a_prompt_that_goes_on_takes_the_blocks_of_its_growth() -> None:
+    """From 40 to 80 tokens a paged request takes 2 blocks of 16 more; a reservation takes none."""
+    paged, reserved = PagedKVCache(20, 16), ContiguousKVCache(20, 16)
+    one = Job(request(100), 0)
+    for kv, used in ((paged, 5), (reserved, 7)):
+        kv.admit(one, NO_HIT, 40)
+        kv.extend(one, kv.growth(one.request, 40, 80), 80)
+        assert kv.used == used
+        kv.check([(one, 80)])
