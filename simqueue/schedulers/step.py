@@ -43,24 +43,6 @@ class Step(Plan):
         Whether the queue has another order after this step, though no request arrives; set by the policy.
     """
 
-    __slots__ = (
-        "_decodes_run",
-        "_fed",
-        "_head_may_grow",
-        "_kv",
-        "_number",
-        "_policy",
-        "_seats",
-        "_tail_context",
-        "_tail_decodes",
-        "_walking",
-        "budget",
-        "head_hit",
-        "now_s",
-        "pieces",
-        "queue_moves",
-    )
-
     def __init__(self, policy: IterationPolicy, now_s: float, budget: int) -> None:  # the sums are set by `close`
         self.now_s = now_s
         self.budget = budget
