@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import gc
+from typing import Any, ClassVar
 
 import pytest
 
@@ -242,3 +243,58 @@ def test_a_clock_coarser_than_the_steps_is_refused() -> None:
     }
     with pytest.raises(InputError, match=r"clock_resolution_s = 1: must be finer than the steps, one takes 0\.01 s"):
         simqueue.run(scenario)
+
+
+def test_tokens_between_two_preemptions_are_progress_whatever_the_state() -> None:
+    """A policy whose state is always the same preempts c, then b, with tokens in between: the run goes on to its end.
+
+    Three requests of 1 prompt token and 6 output tokens need 18 blocks at their peaks, of which there are 10.
+    """
+
+    class Stateless(Chunked):
+        def state(self) -> int:
+            return 0
+
+    recording = simulate(make_policy(Stateless, blocks=10, block_size=1), [(0.0, 1, 6)] * 3)
+    assert seen(recording, "status", "tokens_emitted") == dict.fromkeys("abc", ("finished", 6))
+    assert seen(recording, "preemptions") == {"a": 0, "b": 1, "c": 1}
+    assert recording.warnings == ()
+
+
+@pytest.mark.parametrize("gives_up_s", [0.0, 1.0])
+def test_a_request_without_time_left_is_not_sent(gives_up_s: float) -> None:
+    """A request whose timeout is at its arrival, or was before it, times out there and is not scheduled."""
+    recording = simulate(make_policy("chunked"), [Request("a", 1.0, 1, 1, gives_up_s=gives_up_s), (2.0, 1, 1)])
+    columns = ("status", "replica", "arrival_s", "finish_s", "first_scheduled_s")
+    assert seen(recording, *columns) == {
+        "a": ("timed_out", -1, 1.0, 1.0, None),
+        "b": ("finished", 0, 2.0, 3.0, 2.0),
+    }
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_garbage_collector_pauses_during_a_run_alone(enabled: bool) -> None:
+    """It does not run while steps are planned, and is as before once the run has ended."""
+
+    class Looking(Chunked):
+        steady_rules = ("plan",)
+        collects: ClassVar[list[bool]] = []
+
+        def plan(self, now_s: float) -> Plan | None:
+            self.collects.append(gc.isenabled())
+            return super().plan(now_s)
+
+    was_enabled = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        simulate(make_policy(Looking), [(0.0, 1, 2)])
+        assert (set(Looking.collects), gc.isenabled()) == ({False}, enabled)
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
+
+
+def test_a_step_in_flight_at_the_horizon_is_measured() -> None:
+    """At a horizon inside a step the run tells how long the step had run; between steps there is none."""
+    inside = simulate(make_policy("chunked"), [(0.0, 1, 5)], horizon_s=2.25)
+    assert inside.unfinished_step_s == 0.25
+    assert simulate(make_policy("chunked"), [(0.0, 1, 2), (9.0, 1, 1)], horizon_s=5.0).unfinished_step_s is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simqueue.request import Job, Request
 from simqueue.schedulers.base import Plan
-from simqueue.simulation.steprows import StepRows
+from simqueue.simulation.steprows import PLANS_AT_ONCE, StepRows
 from simqueue.steptime.base import Batch
 
 SOMEBODY = Job(Request("a", 0.0, 1, 1), 0)
@@ -99,3 +99,20 @@ def test_padding_is_not_work() -> None:
     rows = StepRows()
     rows.add(plan, 0, 0.0, [1.0, 2.0], 0, 9)
     assert table(rows) == [row(0.0, 2.0, 2, 1.0, 1, 6, 0, 0, 9, 3, 0, 0)]
+
+
+def test_rows_are_made_during_the_run() -> None:
+    """After 1024 plans that differ, all rows but the last are in the table; the last one can still go on."""
+    rows = StepRows()
+    for step in range(PLANS_AT_ONCE):
+        rows.add(decode_plan(2, 100, waiting=step % 2), 0, float(step), [step + 1.0], step % 2, 1)
+    assert len(rows.columns) == PLANS_AT_ONCE - 1
+    assert len(rows.arrays()["start_s"]) == PLANS_AT_ONCE
+
+
+def test_a_row_goes_on_over_the_parts_in_which_rows_are_made() -> None:
+    """2000 equal decode steps, each a plan of its own, are one row."""
+    rows = StepRows()
+    for step in range(2000):
+        rows.add(decode_plan(2, 100 + 2 * step), 0, float(step), [step + 1.0], 0, 1)
+    assert table(rows) == [row(0.0, 2000.0, 2000, 1.0, 2, 100, 0, 0, 1, 3, 0, 0)]
