@@ -193,11 +193,67 @@ def test_check_finds_growing_blocks_in_the_free_queue() -> None:
         queue.check(1)
 
 
-def test_to_end_decoding_that_never_began_changes_nothing() -> None:
-    """A request that is still prefilling has no growing blocks to close."""
+def test_generated_blocks_that_are_reused_are_no_longer_found() -> None:
+    """A request with a prompt of three pieces leaves 3 + 1 full blocks, the generated one is reused first."""
+    cache, pieces = PrefixKVCache(5, 4), ((1, 0, 4), (2, 0, 4), (3, 0, 4))
+    one, later = request(0, pieces, 5), request(1, (*pieces, LONG_ANSWER))
+    cache.step_number = 1
+    decode(cache, one)
+    cache.take(1)
+    cache.step_number = 5
+    cache.end_decoding(one, 16)
+    cache.release(one, 16)
+    cache.check([])
+    hit = cache.lookup(later)
+    assert (hit.blocks, hit.idle_blocks) == (4, 4)
+    cache.take(2)
+    assert cache.lookup(later).blocks == 3
+
+
+def test_what_one_request_alone_has_generated_is_idle_once_it_is_gone() -> None:
+    """18 tokens leave 4 full blocks, which no request uses and which do not grow."""
+    cache, one = decoding_pool()
+    cache.end_decoding(one, 18)
+    cache.check([(one, 18)])
+    cache.release(one, 18)
+    cache.check([])
+    cache.step_number = 19
+    hit = cache.lookup(request(1, ((1, 0, 10), LONG_ANSWER)))
+    assert (hit.blocks, hit.idle_blocks, hit.may_grow) == (4, 4, False)
+
+
+def test_a_cache_without_users_and_cached_blocks_knows_no_tokens() -> None:
+    """Runs of tokens are known as long as a request uses them or their blocks are cached."""
+    cache, one = PrefixKVCache(6, 4), request(0, ((1, 0, 8), (2, 0, 4)), 5)
+    cache.admit(one, NO_HIT, 12)
+    cache.release(one, 12)
+    cache.take(6)
+    assert cache._trie.root.children  # the request can return
+    cache.forget(one)
+    assert not cache._trie.root.children
+    cache.give_back(6)
+    cached, asked = request(1, ((1, 0, 8), (2, 0, 4)), 5), request(2, ((1, 0, 8),))
+    cache = PrefixKVCache(6, 4)
+    cache.admit(cached, NO_HIT, 12)
+    cache.release(cached, 12)
+    for job in (cached, asked):
+        cache.lookup(job)
+        cache.forget(job)
+    assert cache._trie.root.children
+    cache.take(6)
+    assert not cache._trie.root.children
+
+
+def test_to_end_decoding_of_a_request_that_does_not_decode_changes_nothing() -> None:
+    """A request that is still prefilling, or has already ended, has no growing blocks to close."""
     cache, one = PrefixKVCache(20, 4), request(0, ((1, 0, 10),))
     cache.admit(one, NO_HIT, 10)
     before = cache.state()
     cache.end_decoding(one, 10)
     assert cache.state() == before
     cache.check([(one, 10)])
+    cache, one = decoding_pool()
+    cache.end_decoding(one, 18)
+    before = cache.state()
+    cache.end_decoding(one, 18)
+    assert cache.state() == before

@@ -159,3 +159,10 @@ def test_a_prompt_that_goes_on_takes_the_blocks_of_its_growth() -> None:
         kv.extend(one, kv.growth(one.request, 40, 80), 80)
         assert kv.used == used
         kv.check([(one, 80)])
+
+
+def test_a_pool_tells_what_it_reserves() -> None:
+    """Nothing if blocks are taken as needed; the same number of tokens for all requests; or each request's own."""
+    assert PagedKVCache(10, 16).reserve_tokens is None
+    assert ContiguousKVCache(10, 16, reserve_tokens=100).reserve_tokens == 100
+    assert ContiguousKVCache(10, 16).reserve_tokens == "request_max"
