@@ -22,20 +22,22 @@ class ParquetSink:
     Parameters
     ----------
     path : Path
-        Overwritten if it exists.
+        A file that exists is removed at once, so that no table of an earlier run is read.
     """
 
     def __init__(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
         self._path = path
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, columns: Mapping[str, Column]) -> None:
-        """Append rows. Every call must have the same columns with the same types."""
+        """Append rows, or none to only make the table. Every call must have the same columns with the same types."""
         arrays = [_text(column) if column.dtype == object else _numbers(column) for column in columns.values()]
         rows = pa.RecordBatch.from_arrays(arrays, names=list(columns))
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._path, rows.schema, compression="zstd")
-        self._writer.write_batch(rows)
+        if rows.num_rows:
+            self._writer.write_batch(rows)
 
     def finish(self) -> StoredTable:
         """Close the file and return its columns, which are read on access."""

@@ -89,11 +89,14 @@ class Columns:
             self._spill()
 
     def _spill(self, *, all_rows: bool = False) -> None:
-        """Write rows to the sink, always the same number at a time: chunks do not depend on how rows were added."""
+        """Write rows to the sink, always the same number at a time: chunks do not depend on how rows were added.
+
+        With `all_rows`, the sink gets the columns even if there are no rows.
+        """
         if self._sink is None:
             return
         rows = len(self) if all_rows else len(self) // STREAMED_ROWS * STREAMED_ROWS
-        for first in range(0, rows, STREAMED_ROWS):
+        for first in range(0, max(rows, int(all_rows)), STREAMED_ROWS):
             part = slice(first, min(first + STREAMED_ROWS, rows))
             self._sink.write({name: _as_array(column[part]) for name, column in self._columns.items()})
         if rows:

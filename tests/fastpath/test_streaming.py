@@ -91,3 +91,25 @@ def test_several_replications_are_not_streamed(tmp_path: Path) -> None:
     """Replications share no folder: asking for both is refused in one line."""
     with pytest.raises(InputError, match="needs a single replication"):
         run(SCENARIO | {"replications": 2}, stream_to=tmp_path)
+
+
+def test_tables_without_rows_are_written_and_replace_those_of_an_earlier_run(tmp_path: Path) -> None:
+    """A run that serves nothing has empty tables, in a new folder and in the folder of a run that served requests."""
+    nothing = SCENARIO | {"max_model_len": 1}
+    run(SCENARIO, stream_to=tmp_path / "used")
+    kept = run(nothing)
+    for folder in ("new", "used"):
+        streamed = run(nothing, stream_to=tmp_path / folder)
+        assert streamed.to_json() == kept.to_json()
+        recording = streamed.runs[0].recording
+        assert [len(recording.steps[name]) for name in recording.steps] == [0] * len(kept.runs[0].recording.steps)
+        assert recording.gaps["gap_s"].dtype == np.float64
+        assert streamed.steps.equals(kept.steps)
+
+
+def test_an_opened_sink_removes_the_table_of_an_earlier_run(tmp_path: Path) -> None:
+    """A run that fails leaves no table that looks as if it were its own."""
+    old = tmp_path / "steps.parquet"
+    old.write_bytes(b"earlier")
+    streamed_to(tmp_path)("steps")
+    assert not old.exists()
