@@ -8,7 +8,9 @@ from pydantic import ValidationError
 from simqueue.kvcache import PagedKVCache
 from simqueue.request import Job, Request
 from simqueue.schedulers import RequestLimits, Static
+from simqueue.schedulers.base import Plan
 from simqueue.schedulers.keys import StaticSettings
+from simqueue.steptime import Batch
 from simqueue.steptime.linear import LinearStepTime
 
 from ..helpers.playing import make_policy, play, requests_of, rows, seen, simulate
@@ -178,3 +180,60 @@ def test_outputs_that_are_cut_end_the_wave_earlier() -> None:
     recording = simulate(policy, [(0.0, 5, 20), (0.0, 5, 3)])
     assert recording.requests["tokens_emitted"].tolist() == [5, 3]
     assert seen(recording, "finish_s") == {"a": 5.0, "b": 5.0}
+
+
+def static_plan(asked: list[tuple[float, int, int]], **keys: str) -> tuple[Static, list[Job], Plan]:
+    """Return a policy, its requests and the first plan of their wave."""
+    policy: Static = make_policy("static", {"max_num_seqs": 2, **keys})
+    jobs = [Job(request, index) for index, request in enumerate(requests_of(asked))]
+    for job in jobs:
+        policy.add(job)
+    plan = policy.plan(0.0)
+    assert isinstance(plan, Plan)
+    return policy, jobs, plan
+
+
+def test_work_is_the_batch_without_padding() -> None:
+    """Prompts of 4 and 2 tokens run as two rows of 4; once the shorter output is made, one of two rows works."""
+    policy, _, plan = static_plan([(0.0, 4, 3), (0.0, 2, 1)])
+    assert plan.batch == Batch(prefill=((0, 4), (0, 4)), sampled_rows=2)
+    assert plan.work == Batch(prefill=((0, 4), (0, 2)), sampled_rows=2)
+    policy.commit(plan)
+    plan = policy.plan(1.0)
+    assert isinstance(plan, Plan)
+    assert plan.batch == Batch(2, 2, 10, sampled_rows=2)
+    assert plan.work == Batch(1, 1, 5, sampled_rows=1)
+
+
+def test_seats_are_free_between_waves_alone() -> None:
+    """The next wave has all seats; a running one lets no request in."""
+    policy, _, plan = static_plan([(0.0, 4, 1)])
+    assert policy.free_seats == 0
+    policy.commit(plan)
+    assert policy.free_seats == 2
+
+
+@pytest.mark.parametrize(("emit", "ended"), [("as_made", [1]), ("wave_end", [0])])
+def test_a_wave_leaves_with_its_last_open_request(emit: str, ended: list[int]) -> None:
+    """b, the longest, is cancelled in the step after a's last token: both leave with that step.
+
+    Tokens that come as they are made end there for b alone, since a has its own; held back, those of a come then.
+    """
+    policy, jobs, plan = static_plan([(0.0, 1, 1), (0.0, 1, 9)], emit=emit)
+    policy.commit(plan)
+    plan = policy.plan(1.0)
+    assert isinstance(plan, Plan)
+    assert policy.cancel(jobs[1], [plan]) == []
+    assert plan.finishing == [jobs[1], jobs[0]]
+    assert plan.ended == [jobs[index] for index in ended]
+    policy.commit(plan)
+    assert policy.members() == []
+    assert policy.kv.used == 0
+
+
+def test_a_request_that_ends_with_the_plan_ends_once_if_it_is_cancelled() -> None:
+    """b makes its last token with this plan, and a goes on: b is cancelled and is in the plan's lists once."""
+    policy, jobs, plan = static_plan([(0.0, 1, 3), (0.0, 1, 1)])
+    assert plan.ended == [jobs[1]]
+    assert policy.cancel(jobs[1], [plan]) == []
+    assert (plan.ended, plan.finishing) == ([jobs[1]], [jobs[1]])

@@ -8,7 +8,7 @@ import pytest
 
 from simqueue.errors import InputError
 from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
-from simqueue.request import Request
+from simqueue.request import Job, Request
 from simqueue.schedulers.keys import VllmV1Settings
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
@@ -16,6 +16,8 @@ from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime.linear import ConstantStepTime
 
 from ..helpers.playing import both_ways, rows, seen
+
+ADAPTIVE = {"long_prefill_token_threshold_adaptive": True}
 
 
 def play(
@@ -46,6 +48,47 @@ def test_one_budget_serves_decodes_and_prompts_together() -> None:
     """A decode and a newcomer's prompt share a step; what is left of the budget starts the next prompt."""
     recording = play([(0.0, 10, 4), (0.5, 60, 1), (0.5, 60, 1)], max_num_batched_tokens=100)
     assert rows(recording, "decode_seqs", "prefill_tokens")[:3] == [(0, 10), (1, 99), (1, 21)]
+
+
+def test_a_prompt_goes_on_with_what_decodes_leave_of_the_budget() -> None:
+    """3 + 7 tokens in the first step; then a decodes, so that 9 of 10 are left for b's prompt of 60."""
+    recording = play([(0.0, 3, 9), (0.0, 60, 1)], max_num_batched_tokens=10, max_num_seqs=4)
+    assert rows(recording, "decode_seqs", "prefill_tokens") == [(0, 10), *[(1, 9)] * 5, (1, 8), (1, 0)]
+
+
+@pytest.mark.parametrize("walks", [False, True])
+def test_the_last_token_of_the_budget_goes_to_a_decode(walks: bool) -> None:
+    """a's prompt of 30 takes 7 of 8 tokens a step, b gets the eighth: by sums, and in a walk."""
+    flags = {"max_num_seqs": 4, "max_num_batched_tokens": 8, "long_prefill_token_threshold": 7}
+
+    def made() -> VllmV1:
+        policy = VllmV1(VllmV1Settings.model_validate(flags), PagedKVCache(100, 16), RequestLimits())
+        policy.walks = walks
+        return policy
+
+    recording = both_ways(made, [(0.0, 30, 1), (0.0, 1, 6)])
+    columns = ("start_s", "decode_seqs", "prefill_tokens")
+    assert rows(recording, *columns) == [(0.0, 0, 8), (1.0, 1, 7), (2.0, 1, 7), (3.0, 1, 7), (4.0, 1, 2), (5.0, 1, 0)]
+    assert seen(recording) == {"a": (5.0, 5.0), "b": (1.0, 6.0)}
+
+
+@pytest.mark.parametrize(
+    ("keys", "changes"),
+    [
+        ({"max_num_seqs": 3}, [True, True, False]),
+        ({"max_num_seqs": 3, "long_prefill_token_threshold": 4, **ADAPTIVE}, [True, True, True]),
+        ({"max_num_seqs": 1}, [True, False, False]),
+        ({"max_num_seqs": 1, "long_prefill_token_threshold": 4, **ADAPTIVE}, [True, False, False]),
+    ],
+)
+def test_an_arrival_that_changes_no_plan_says_so(keys: dict[str, Any], changes: list[bool]) -> None:
+    """With a free seat the head of the queue counts, or any request if the cap is adaptive; without, none does."""
+    flags = VllmV1Settings.model_validate({"max_num_batched_tokens": 8, **keys})
+    policy = VllmV1(flags, PagedKVCache(100, 16), RequestLimits())
+    jobs = [Job(Request(str(index), 0.0, 50, 1), index) for index in range(3)]
+    said = [policy.add(jobs[0])]
+    assert policy.plan(0.0) is not None
+    assert said + [policy.add(job) for job in jobs[1:]] == changes
 
 
 def test_a_long_prompt_in_front_takes_the_budget_of_decodes_behind_it() -> None:

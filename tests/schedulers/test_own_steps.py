@@ -1,0 +1,69 @@
+"""Steps put together in another order than the base does, with victims of one's own: worked out by hand."""
+
+from __future__ import annotations
+
+from simqueue.request import Job
+from simqueue.schedulers import Chunked, Step
+
+from ..helpers.playing import make_policy, rows, seen, simulate
+
+BUDGET = {"max_num_seqs": 4, "max_num_batched_tokens": 16, "chunk_tokens": 4}
+
+
+class Second(Chunked):
+    """Preempts the request that was admitted second."""
+
+    def victim(self, step: Step) -> Job:
+        """Return the second running request."""
+        return list(self.running)[1]
+
+
+def test_prompts_after_a_preempted_one_go_on_in_the_same_step() -> None:
+    """a lacks a block for its second chunk, b is preempted for it, and c, after b in the list, has its last 3 tokens.
+
+    15 blocks of one token: the first chunks take 12. Then a takes 4 of the 3 + 4 that are free, and c the other 3.
+    """
+    recording = simulate(make_policy(Second, BUDGET, blocks=15, block_size=1), [(0.0, 8, 1), (0.0, 8, 1), (0.0, 7, 1)])
+    assert rows(recording, "start_s", "prefill_tokens", "preempted") == [
+        (0.0, 12, 0),
+        (1.0, 7, 1),
+        (2.0, 4, 0),
+        (3.0, 4, 0),
+    ]
+    assert seen(recording) == {"a": (2.0, 2.0), "b": (4.0, 4.0), "c": (2.0, 2.0)}
+
+
+class PromptsFirst(Chunked):
+    """Goes on with prompts before the decodes."""
+
+    def compose(self, step: Step) -> None:
+        """Prompts, then decodes, then new requests."""
+        step.continue_prefills()
+        step.decode_all()
+        if not step.preempted:
+            step.admit_waiting()
+
+
+def test_a_decode_that_is_preempted_before_its_turn_gives_back_what_it_held() -> None:
+    """b, which holds 2 blocks, is preempted for a's third chunk before it has got a token in this step.
+
+    13 blocks of one token: at 2 s a holds 8 and b 2. The pool is checked after every step.
+    """
+    recording = simulate(make_policy(PromptsFirst, BUDGET, blocks=13, block_size=1), [(0.0, 12, 1), (0.0, 1, 5)])
+    assert rows(recording, "start_s", "decode_seqs", "prefill_tokens", "blocks_used", "preempted") == [
+        (0.0, 0, 5, 5, 0),
+        (1.0, 1, 4, 10, 0),
+        (2.0, 0, 4, 12, 1),
+        (3.0, 0, 3, 3, 0),
+        (4.0, 1, 0, 4, 0),
+    ]
+    assert seen(recording) == {"a": (3.0, 3.0), "b": (1.0, 6.0)}
+    assert seen(recording, "preemptions", "recomputed_tokens")["b"] == (1, 2)
+
+
+def test_a_last_token_of_the_budget_goes_to_a_prompt() -> None:
+    """Two decodes leave 1 of 3 tokens per step, so a prompt of 5 tokens takes 5 steps."""
+    keys = {"max_num_seqs": 3, "max_num_batched_tokens": 3}
+    recording = simulate(make_policy("chunked", keys), [(0.0, 1, 9), (0.0, 1, 9), (0.0, 5, 1)])
+    assert seen(recording)["c"] == (5.0, 5.0)
+    assert rows(recording, "decode_seqs", "prefill_tokens")[:5] == [(0, 3), (2, 1), (2, 1), (2, 1), (2, 1)]

@@ -1,0 +1,40 @@
+"""What a recorder makes of plans, given to it one by one."""
+
+from __future__ import annotations
+
+from simqueue.kvcache import PagedKVCache
+from simqueue.request import Job, Request
+from simqueue.schedulers.base import Plan
+from simqueue.simulation.recorder import Recorder
+from simqueue.steptime.base import Batch
+
+from ..helpers.playing import rows, seen
+
+
+def decodes(ticking: int, left_out: tuple[Job, ...] = ()) -> Plan:
+    """Return a plan in which requests decode and others are left out."""
+    batch = Batch(ticking, ticking, 10 * ticking, sampled_rows=ticking)
+    return Plan(batch, 1, ticking, running=2, waiting=0, work=batch, blocks_used=2, left_out=left_out)
+
+
+def test_a_request_that_is_left_out_of_a_step_goes_on_with_the_next() -> None:
+    """Both get their first token at 1 s; at 2 s a gets one alone; at 3 s both do: b has a gap of 2 s."""
+    recorder, a, b = Recorder(counts_slots=False), Job(Request("a", 0.0, 4, 3), 0), Job(Request("b", 0.0, 4, 2), 1)
+    for job in (a, b):
+        recorder.arrived(job, 0.0)
+    work = Batch(prefill=((0, 4), (0, 4)), sampled_rows=2)
+    first = Plan(work, 1, 0, 2, 0, work, 2, admitted=[(a, 0), (b, 0)], first=[a, b])
+    recorder.planned(first, 0.0)
+    recorder.ran(first, 0.0, [1.0])
+    recorder.ran(decodes(1, (b,)), 1.0, [2.0])
+    recorder.ran(decodes(2), 2.0, [3.0])
+    for job in (a, b):
+        recorder.finished(job, 3.0)
+    recording = recorder.recording(PagedKVCache(10, 4), 3.0, ())
+    assert seen(recording, "tokens_emitted", "first_token_s", "last_token_s", "max_itl_s") == {
+        "a": (3, 1.0, 3.0, 1.0),
+        "b": (2, 1.0, 3.0, 2.0),
+    }
+    gaps = zip(recording.gaps["gap_s"].tolist(), recording.gaps["tokens"].tolist(), strict=True)
+    assert sorted(gap_s for gap_s, tokens in gaps for _ in range(tokens)) == [1.0, 1.0, 2.0]
+    assert rows(recording, "start_s", "decode_seqs") == [(0.0, 0), (1.0, 1), (2.0, 2)]
