@@ -64,7 +64,8 @@ def _checked(
     if seed is not None:
         parsed.append(override_seed(seed))
     data, flags = apply(document.data, parsed)
-    written = Written(replace(document, data=data), flags, base_dir)
+    # absolute: the scenario can be sent to processes with another current folder
+    written = Written(replace(document, data=data), flags, base_dir.absolute())
     scenario = validated(Scenario, written).written_in(written, file_name)
     scenario.resolve()  # also finds what is wrong with files, versions and memory
     return scenario

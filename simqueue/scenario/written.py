@@ -29,12 +29,12 @@ class Written:
     flags : mapping of path to str
         The flag that set a path.
     base_dir : Path
-        Where relative paths start: the folder of the file, else the current one.
+        Where relative paths start, an absolute path: the folder of the file, else the current one.
     """
 
     document: Document
     flags: Mapping[KeyPath, str] = field(default_factory=dict)
-    base_dir: Path = field(default_factory=Path)
+    base_dir: Path = field(default_factory=Path.cwd)
 
     @property
     def keys(self) -> Mapping[str, Any]:

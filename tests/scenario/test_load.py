@@ -279,3 +279,21 @@ def test_scenarios_are_frozen(toy: WriteToy) -> None:
     """A scenario cannot be changed after it was validated."""
     with pytest.raises(ValueError, match="frozen"):
         load(toy()).seed = 4  # type: ignore[misc]  # the point of the test
+
+
+def test_relative_paths_start_where_the_scenario_was_loaded(
+    toy: WriteToy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scenario reads the files of its folder, or of the folder it was made in, after the current folder has changed.
+
+    A worker process that was started in another folder has that as its current folder.
+    """
+    file, there = toy(), tmp_path / "there"
+    there.mkdir()
+    monkeypatch.chdir(tmp_path)
+    data = read(file).data
+    made = (load(file.name), from_mapping(data), from_mapping(data, base_dir="there/.."), Scenario.model_validate(data))
+    monkeypatch.chdir(there)
+    for scenario in made:
+        assert scenario.base_dir.is_absolute()
+        assert scenario.resolve().base_dir.resolve() == tmp_path.resolve()
