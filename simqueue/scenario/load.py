@@ -9,7 +9,7 @@ from typing import Any
 
 from simqueue.scenario.model import Scenario, plain
 from simqueue.scenario.overrides import apply, override_seed, parse_override
-from simqueue.scenario.problems import validated
+from simqueue.scenario.problems import reject_other_keys, validated
 from simqueue.scenario.written import Written
 from simqueue.scenario.yamlfile import Document, read
 
@@ -54,7 +54,9 @@ def from_mapping(
     InputError
         As for `load`, without file and line.
     """
-    return _checked(Document("", plain(data)), overrides, seed, Path(base_dir), None)
+    given = plain(data)
+    reject_other_keys(given)
+    return _checked(Document("", given), overrides, seed, Path(base_dir), None)
 
 
 def _checked(

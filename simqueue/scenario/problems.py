@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from simqueue.errors import KeyPath, Problem
+from simqueue.errors import InputError, KeyPath, Problem, show
 from simqueue.scenario.wording import NO_TAG, Finding, bound, path_in_file, put_in_words
 from simqueue.scenario.written import Written, is_below
 from simqueue.settings import Settings
@@ -50,10 +50,38 @@ def _all_findings(model: type[Settings], data: Any, error: ValidationError) -> l
         hiding = [finding for finding in now if finding.unknown or finding.untagged]
         if not hiding:
             break
+        before = data
         for finding in hiding:
             data = _changed(data, finding.path, NO_TAG if finding.untagged else None)
+        if data == before:
+            break
         errors = _errors(model, data)
     return list(found)
+
+
+def reject_other_keys(data: Any) -> None:
+    """Check that all keys are text, as they are in a file.
+
+    Raises
+    ------
+    InputError
+        One line per key that is not.
+    """
+    problems = list(_other_keys(data, ()))
+    if problems:
+        raise InputError.of(problems)
+
+
+def _other_keys(data: Any, path: KeyPath) -> Iterator[Problem]:
+    if isinstance(data, list):
+        for i, item in enumerate(data):
+            yield from _other_keys(item, (*path, i))
+    elif isinstance(data, dict):
+        for key, inner in data.items():
+            if isinstance(key, str):
+                yield from _other_keys(inner, (*path, key))
+            else:
+                yield Problem(path, f"the key {show(key) or repr(key)} must be text")
 
 
 def _with_bounds(findings: list[Finding], model: type[Settings], data: Any) -> list[Finding]:

@@ -9,7 +9,9 @@ import pytest
 
 from simqueue.errors import InputError
 from simqueue.scenario import Scenario, from_mapping, load
-from simqueue.scenario.yamlfile import read
+from simqueue.scenario.problems import validated
+from simqueue.scenario.written import Written
+from simqueue.scenario.yamlfile import Document, read
 from simqueue.workload.generate import generate
 
 WriteToy = Callable[..., Path]
@@ -297,3 +299,30 @@ def test_relative_paths_start_where_the_scenario_was_loaded(
     for scenario in made:
         assert scenario.base_dir.is_absolute()
         assert scenario.resolve().base_dir.resolve() == tmp_path.resolve()
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (lambda _: {1: 2}, "the key 1 must be text"),
+        (lambda data: {**data, None: 2}, "the key null must be text"),
+        (lambda data: {**data, "policies": {True: {"scheduler": "static"}}}, "policies: the key true must be text"),
+        (lambda data: {**data, "policies": {"a": {"scheduler": "static", 3: 4}}}, "policies.a: the key 3 must be text"),
+        (
+            lambda data: {**data, "workload": {"requests": [{(1, 2): 0}]}},
+            "workload.requests.0: the key (1, 2) must be text",
+        ),
+    ],
+)
+def test_keys_in_python_are_text(toy: WriteToy, change: Callable[[dict[str, Any]], dict[Any, Any]], line: str) -> None:
+    """A key of another type is an error in one line, at any depth."""
+    with pytest.raises(InputError) as caught:
+        from_mapping(change(read(toy()).data))
+    assert str(caught.value) == line
+
+
+def test_a_key_that_cannot_be_taken_out_does_not_stop_the_report() -> None:
+    """Validation ends although the key 1 is looked for as '1', which is not there."""
+    data: dict[Any, Any] = {1: 2}
+    with pytest.raises(InputError, match="unknown key '1'"):
+        validated(Scenario, Written(Document("", data)))
