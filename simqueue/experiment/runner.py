@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simqueue import __version__
+from simqueue.errors import InputError
 from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.replications import all_replications, precision_note
@@ -41,9 +42,10 @@ def run(
     scenario : Scenario, ResolvedScenario, path or mapping
         A scenario, a scenario file, the name of a packaged scenario, or the keys of a scenario.
     overrides : sequence of str
-        ``key.path=value``, as with ``--set``. Only for a file or keys.
+        ``key.path=value``, as with ``--set``. Only for a file, a name or keys: a `Scenario` is changed before it is
+        run, by `ResolvedScenario.with_` or ``model_copy``.
     seed : int, optional
-        Overrides the seed of a file or of keys.
+        Overrides the seed of the scenario.
     progress : callable, optional
         See `Progress`.
     check : bool, optional
@@ -62,7 +64,7 @@ def run(
     Raises
     ------
     InputError
-        If the scenario is wrong.
+        If the scenario is wrong, or if there are overrides for one that is loaded already.
     RunError
         If the run itself fails.
     """
@@ -95,10 +97,11 @@ def run(
 def _resolved(
     scenario: Scenario | ResolvedScenario | str | Path | Mapping[str, Any], overrides: Sequence[str], seed: int | None
 ) -> ResolvedScenario:
-    if isinstance(scenario, ResolvedScenario):
-        return scenario
     if isinstance(scenario, Mapping):
-        scenario = from_mapping(scenario, overrides, seed)
-    elif not isinstance(scenario, Scenario):
-        scenario = load(find(str(scenario)), overrides, seed)
-    return scenario.resolve()
+        return from_mapping(scenario, overrides, seed).resolve()
+    if not isinstance(scenario, Scenario | ResolvedScenario):
+        return load(find(str(scenario)), overrides, seed).resolve()
+    if overrides:
+        raise InputError("overrides: must be given when the scenario is loaded, as this one is already")
+    resolved = scenario.resolve() if isinstance(scenario, Scenario) else scenario
+    return resolved if seed is None else resolved.with_(seed=seed)

@@ -286,3 +286,15 @@ def test_a_scheduler_without_a_law_says_so() -> None:
     """Every packaged policy has a capacity, or a reason why not."""
     for found in policy_loads(from_mapping(scenario()).resolve()).values():
         assert found.capacity is not None or found.why_not
+
+
+@pytest.mark.parametrize("resolved", [False, True])
+def test_seed_and_overrides_of_a_loaded_scenario(resolved: bool) -> None:
+    """The seed applies to a loaded scenario as to its keys; overrides come too late and are an error."""
+    keys = scenario(requests=20)
+    loaded = from_mapping(keys).resolve() if resolved else from_mapping(keys)
+    made = sq.run(loaded, seed=7)
+    assert made.seed == made.scenario["seed"] == 7
+    assert made.requests.equals(sq.run(keys, seed=7).requests)
+    with pytest.raises(InputError, match=r"^overrides: must be given when the scenario is loaded"):
+        sq.run(loaded, overrides=["seed=7"])
