@@ -7,7 +7,7 @@ is the same error in both cases.
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import RunError
 from simqueue.request import Job
@@ -56,12 +56,14 @@ def victim_of(policy: IterationPolicy, step: Step) -> Job:
     RunError
         If it holds no seat, or was given prompt tokens in this step.
     """
-    victim = policy.victim(step)
+    rules: Any = policy  # untyped, so that a wrong type of the answer is found here and not by the compiled call
+    victim = rules.victim(step)
     if not isinstance(victim, Job) or victim not in policy.running or step.has_served(victim):
         shown = f"'{victim.request.request_id}'" if isinstance(victim, Job) else repr(victim)
         given = f"{type(policy).__name__}.victim gives {shown}"
         raise RunError(f"{given}: must be one of self.running without prompt tokens of this step")
-    return victim
+    chosen: Job = victim
+    return chosen
 
 
 def may_admit(policy: IterationPolicy, job: Job, step: Step) -> bool:
@@ -72,7 +74,7 @@ def may_admit(policy: IterationPolicy, job: Job, step: Step) -> bool:
     RunError
         If it is not a truth value.
     """
-    answer = policy.may_admit(job, step)
+    answer: object = policy.may_admit(job, step)
     if answer is True or answer is False:
         return answer
     if type(answer).__name__ not in ("bool", "bool_"):  # the second is numpy's
@@ -88,10 +90,12 @@ def queue_of(policy: IterationPolicy) -> WaitingQueue:
     RunError
         If it is not a waiting queue.
     """
-    queue: object = policy.queue()
+    rules: Any = policy
+    queue = rules.queue()
     if not isinstance(queue, WaitingQueue):
         raise RunError(f"{type(policy).__name__}.queue gives {queue!r}: must be a WaitingQueue")
-    return queue
+    found: WaitingQueue = queue
+    return found
 
 
 def misuse(policy: IterationPolicy, verb: str, must: str) -> RunError:

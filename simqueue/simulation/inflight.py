@@ -42,6 +42,8 @@ class InFlight:
     taken : bool
         Whether the policy has taken blocks and moved its counters for all of the `n` steps. The first step is taken
         when it is planned, the others when their number is known.
+    ended : bool
+        Whether it has been committed.
     event : Event or None
         When the step after the last one is planned; None if that is now.
     waiting : list of (step, requests) or None
@@ -49,8 +51,6 @@ class InFlight:
     rows : sequence of RowPart
         Filled in if the queue changed on the way; else all steps are alike.
     """
-
-    __slots__ = ("depth", "ends_s", "event", "more", "n", "plan", "planned_at_s", "rows", "start_s", "taken", "waiting")
 
     def __init__(
         self, plan: Plan, planned_at_s: float, start_s: float, ends_s: list[float], more: int, depth: int
@@ -63,6 +63,7 @@ class InFlight:
         self.n = len(ends_s)
         self.more = more
         self.taken = False
+        self.ended = False
         self.event: Event | None = None
         self.waiting: list[tuple[int, int]] | None = None
         self.rows: Sequence[RowPart] = ()

@@ -73,6 +73,7 @@ class Replica:
             raise RunError(f"{type(policy).__name__}: depth = {policy.depth}: must be 1 or 2")
         self.env = env
         self.policy = policy
+        self._plan: Callable[[float], object] = policy.plan  # untyped: a wrong answer is an error with its class
         self.gpu = simpy.Resource(env, capacity=1)
         self.undeclared = undeclared_rules(policy) if options.fast else []
         if self.undeclared:
@@ -166,7 +167,7 @@ class Replica:
         env = self.env
         while True:
             now_s = clock.now(env)
-            plan = self.policy.plan(now_s)
+            plan = self._plan(now_s)
             if isinstance(plan, Plan):
                 if plan.admitted:
                     self._recorder.planned(plan, now_s)
@@ -182,7 +183,7 @@ class Replica:
             if clock.shared(env):
                 yield clock.at(env, clock.now(env), PLAN)
 
-    def _ask_again_s(self, answer: Later) -> float:
+    def _ask_again_s(self, answer: object) -> float:
         """Return when to ask the policy again; its answer is checked."""
         if not isinstance(answer, Later) or answer.time_s <= clock.now(self.env):
             given = f"{type(self.policy).__name__}.plan gives {answer!r} at {clock.now(self.env):g} s"
@@ -225,11 +226,12 @@ class Replica:
         self._take_repeats(running)
         if depth > 1:
             self._state = PLANNING
-        elif self._in_flight is not None:
+        elif not running.ended:
             self._end(running)
 
     def _end(self, running: InFlight) -> None:
         """Commit what was in flight and has ended."""
+        running.ended = True
         self._state = PLANNING
         self._in_flight = None
         self._commit(running.plan, running.planned_at_s, running.start_s, running.ends_s, running.rows)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,6 +57,11 @@ class Batch(NamedTuple):
             self.prefill,
             self.sampled_rows,
         )
+
+
+def made_again(record: Any) -> tuple[type, tuple[Any, ...]]:
+    """Return how to make a frozen record again: it cannot be filled in after it was made (pickle, copy)."""
+    return type(record), tuple([getattr(record, field.name) for field in fields(record)])
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from simqueue.steptime.base import Batch, StepTime
+from simqueue.steptime.base import Batch, StepTime, made_again
 from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
 
 
@@ -13,6 +14,9 @@ class ConstantStepTime(StepTime):
     """Every step takes `step_s` seconds, for small exact scenarios and for queueing theory."""
 
     step_s: float
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return made_again(self)
 
     def seconds(self, batch: Batch) -> float:
         """Return the constant."""
@@ -32,6 +36,9 @@ class LinearStepTime(StepTime):
     decode_base_s: float
     per_decode_s: float
     per_context_token_s: float
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return made_again(self)
 
     def seconds(self, batch: Batch) -> float:
         """Return the duration of one step; 0 only for an empty batch without overhead."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from simqueue.hardware import Gpu, Model
-from simqueue.steptime.base import Batch, StepTime
+from simqueue.steptime.base import Batch, StepTime, made_again
 from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
 from simqueue.steptime.work import Term, Work
 
@@ -34,6 +34,9 @@ class StepTerms:
     attention_flops: float
     memory_s: float
     compute_s: float
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return made_again(self)
 
     @property
     def seconds(self) -> float:
@@ -70,6 +73,9 @@ class RooflineStepTime(StepTime):
     bytes_per_s: float
     flops_per_s: float
     layer_flops_per_s: float
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return made_again(self)
 
     @classmethod
     def of(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from simqueue.hardware import Model
 from simqueue.hardware.model import attention_pairs, window_pairs
-from simqueue.steptime.base import Batch
+from simqueue.steptime.base import Batch, made_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,9 @@ class Term:
     flops: float | None = None
     counts: bool = True
     bound: str = ""
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return made_again(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,9 @@ class Work:
     window_tokens: int = 0
     window_kv_bytes_per_token: float = 0.0
     window_flops_per_pair: float = 0.0
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return made_again(self)
 
     @classmethod
     def of(cls, model: Model, tensor_parallel: int = 1) -> Work:
