@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from simqueue.request import Job
-from simqueue.schedulers import Chunked, Step
+from simqueue.kvcache import PrefixKVCache
+from simqueue.request import Job, Request
+from simqueue.schedulers import Chunked, RequestLimits, Step
 
 from ..helpers.playing import make_policy, rows, seen, simulate
 
@@ -67,3 +68,50 @@ def test_a_last_token_of_the_budget_goes_to_a_prompt() -> None:
     recording = simulate(make_policy("chunked", keys), [(0.0, 1, 9), (0.0, 1, 9), (0.0, 5, 1)])
     assert seen(recording)["c"] == (5.0, 5.0)
     assert rows(recording, "decode_seqs", "prefill_tokens")[:5] == [(0, 3), (2, 1), (2, 1), (2, 1), (2, 1)]
+
+
+class Oldest(Chunked):
+    """Preempts the request that was admitted first."""
+
+    def victim(self, step: Step) -> Job:
+        """Return the first running request."""
+        return next(iter(self.running))
+
+
+def test_a_token_that_a_victim_gives_back_can_be_given_again() -> None:
+    """a has got 1 of 6 tokens when b lacks a block and preempts it: b takes 1, and 5 are left for c, which needs 4.
+
+    13 blocks of one token: at 2 s a and b hold 4 each, c holds 4 of its 8.
+    """
+    keys = {"max_num_seqs": 3, "max_num_batched_tokens": 6}
+    recording = simulate(make_policy(Oldest, keys, blocks=13, block_size=1), [(0.0, 3, 5), (0.0, 3, 5), (0.0, 8, 1)])
+    columns = ("start_s", "decode_seqs", "prefill_tokens", "preempted")
+    assert rows(recording, *columns)[:3] == [(0.0, 0, 6, 0), (1.0, 2, 4, 0), (2.0, 1, 4, 1)]
+    assert seen(recording)["c"] == (3.0, 3.0)
+
+
+def test_a_prompt_that_is_preempted_beside_decodes_gives_back_what_it_held() -> None:
+    """b has 4 of 8 prompt tokens when a, before it, lacks blocks: b's 4 blocks are free, and none more.
+
+    12 blocks of one token, chunks of 4: 9 are used at 0 s; at 1 s d takes 1 and a takes 4 of 2 + 4.
+    """
+    asked = [(0.0, 1, 3), (0.0, 8, 1), (0.0, 8, 1)]
+    recording = simulate(make_policy("chunked", BUDGET, blocks=12, block_size=1), asked)
+    columns = ("start_s", "decode_seqs", "prefill_tokens", "blocks_used", "preempted")
+    assert rows(recording, *columns)[:3] == [(0.0, 0, 9, 9, 0), (1.0, 1, 4, 10, 1), (2.0, 1, 4, 7, 0)]
+
+
+def test_a_waiting_request_has_no_computed_tokens() -> None:
+    """b has 16 tokens in the cache and lacks blocks for the rest: it waits with its whole prompt to compute."""
+    keys = Chunked.Settings.model_validate({"max_num_seqs": 2, "max_num_batched_tokens": 64})
+    policy = Chunked(keys, PrefixKVCache(5, 4), RequestLimits())
+    prompts = ((1, 0, 16),), ((1, 0, 16), (2, 0, 8))
+    jobs = [
+        Job(Request(str(n), 0.0, sum(p[2] for p in prompt), 2, prompt=prompt), n) for n, prompt in enumerate(prompts)
+    ]
+    for job in jobs:
+        policy.add(job)
+    plan = policy.plan(0.0)
+    assert plan is not None
+    assert [job for job, _ in plan.admitted] == jobs[:1]
+    assert (policy.waiting.head, jobs[1].computed_tokens, jobs[1].rest_tokens) == (jobs[1], 0, 24)

@@ -224,6 +224,15 @@ class Blind(Chunked):
             step.admit_head()
 
 
+class Eager(Chunked):
+    """Admits a request more than wait."""
+
+    def compose(self, step: Any) -> None:
+        """Admit all and one more."""
+        step.admit_waiting()
+        step.admit_head()
+
+
 class Harsh(Chunked):
     """Preempts a request that it has just admitted."""
 
@@ -265,6 +274,7 @@ class Yesterday(Chunked):
         (Negative, "Negative.budget gives -1: must be at least 0"),
         (Twice, "Twice: step.decode_all can be used only once in a step"),
         (Blind, "Blind: step.admit_head needs a waiting request and a free seat"),
+        (Eager, "Eager: step.admit_head needs a waiting request and a free seat"),
         (Harsh, "Harsh: step.preempt needs a running request without prompt tokens of this step"),
         (Deep, "Deep: depth = 3: must be 1 or 2"),
         (Timeless, "Timeless.plan gives 5 at 0 s: must be a Plan, None, or Later with a later time"),

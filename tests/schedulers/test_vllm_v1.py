@@ -28,6 +28,7 @@ def play(
     rules: VllmV1Rules | None = None,
     caching: bool = False,
     max_model_len: int | None = None,
+    walks: bool = False,
     **keys: Any,
 ) -> Recording:
     """Play folded and step by step."""
@@ -39,7 +40,9 @@ def play(
         kv: KVCache = PagedKVCache(blocks, 16, watermark_blocks)
         if caching:
             kv = PrefixKVCache(blocks, 16, watermark_blocks, registration_lag=lag)
-        return VllmV1(VllmV1Settings.model_validate(flags), kv, limits, rules)
+        policy = VllmV1(VllmV1Settings.model_validate(flags), kv, limits, rules)
+        policy.walks = walks
+        return policy
 
     return both_ways(made, asked)
 
@@ -50,23 +53,18 @@ def test_one_budget_serves_decodes_and_prompts_together() -> None:
     assert rows(recording, "decode_seqs", "prefill_tokens")[:3] == [(0, 10), (1, 99), (1, 21)]
 
 
-def test_a_prompt_goes_on_with_what_decodes_leave_of_the_budget() -> None:
+@pytest.mark.parametrize("walks", [False, True])
+def test_a_prompt_goes_on_with_what_decodes_leave_of_the_budget(walks: bool) -> None:
     """3 + 7 tokens in the first step; then a decodes, so that 9 of 10 are left for b's prompt of 60."""
-    recording = play([(0.0, 3, 9), (0.0, 60, 1)], max_num_batched_tokens=10, max_num_seqs=4)
+    recording = play([(0.0, 3, 9), (0.0, 60, 1)], walks=walks, max_num_batched_tokens=10, max_num_seqs=4)
     assert rows(recording, "decode_seqs", "prefill_tokens") == [(0, 10), *[(1, 9)] * 5, (1, 8), (1, 0)]
 
 
 @pytest.mark.parametrize("walks", [False, True])
 def test_the_last_token_of_the_budget_goes_to_a_decode(walks: bool) -> None:
     """a's prompt of 30 takes 7 of 8 tokens a step, b gets the eighth: by sums, and in a walk."""
-    flags = {"max_num_seqs": 4, "max_num_batched_tokens": 8, "long_prefill_token_threshold": 7}
-
-    def made() -> VllmV1:
-        policy = VllmV1(VllmV1Settings.model_validate(flags), PagedKVCache(100, 16), RequestLimits())
-        policy.walks = walks
-        return policy
-
-    recording = both_ways(made, [(0.0, 30, 1), (0.0, 1, 6)])
+    keys = {"max_num_seqs": 4, "max_num_batched_tokens": 8, "long_prefill_token_threshold": 7}
+    recording = play([(0.0, 30, 1), (0.0, 1, 6)], walks=walks, **keys)
     columns = ("start_s", "decode_seqs", "prefill_tokens")
     assert rows(recording, *columns) == [(0.0, 0, 8), (1.0, 1, 7), (2.0, 1, 7), (3.0, 1, 7), (4.0, 1, 2), (5.0, 1, 0)]
     assert seen(recording) == {"a": (5.0, 5.0), "b": (1.0, 6.0)}
@@ -285,6 +283,23 @@ def test_planning_ahead_frees_blocks_one_step_later() -> None:
     assert seen(play(asked, blocks=4, async_scheduling=True))["c"] == (4.0, 4.0)
 
 
+def test_a_request_preempted_ahead_leaves_with_the_step_in_which_it_runs() -> None:
+    """b runs in the step in flight and is preempted by the next plan; cancelled then, it leaves with the first."""
+    flags = VllmV1Settings.model_validate({"max_num_seqs": 4, "max_num_batched_tokens": 64, "async_scheduling": True})
+    policy = VllmV1(flags, PagedKVCache(3, 16), RequestLimits())
+    a, b = (Job(Request(name, 0.0, 16, output), index) for index, (name, output) in enumerate((("a", 2), ("b", 6))))
+    for job in (a, b):
+        policy.add(job)
+    plans = [policy.plan(0.0), policy.plan(0.0)]
+    first, second = (plan for plan in plans if plan is not None)
+    assert second.preempted == [b]
+    assert policy.cancel(b, [first, second]) == []
+    assert (first.finishing, second.finishing) == ([b], [a])
+    policy.commit(first)
+    policy.commit(second)
+    assert (policy.members(), policy.waiting_count, policy.kv.used) == ([], 0, 0)
+
+
 def test_who_is_preempted_with_a_token_under_way_still_gets_it() -> None:
     """A step that only preempts ends with the one under way; the token that it makes is kept and delivered in time."""
     asked = [(0.0, 16, 2), (0.0, 16, 6)]
@@ -348,3 +363,32 @@ def test_cached_blocks_of_two_steps_in_flight_need_their_lag() -> None:
     flags = VllmV1Settings(max_num_seqs=2, max_num_batched_tokens=8, async_scheduling=True)
     with pytest.raises(InputError, match="2 steps in flight: needs a registration lag of 1"):
         VllmV1(flags, PrefixKVCache(8, 4), RequestLimits())
+
+
+@pytest.mark.parametrize(("output", "first"), [(3, "b"), (4, "c"), (5, "b")])
+def test_two_passed_over_prompts_change_places_at_every_step(output: int, first: str) -> None:
+    """Old versions without chunking: b and c need the whole budget and wait for a, which decodes output - 1 times.
+
+    At each of these steps both are passed over and come back in reversed order, also if equal steps are folded.
+    """
+    rules = VllmV1Rules(unchunked_overflow="skip")
+    keys = {"max_num_seqs": 4, "max_num_batched_tokens": 20, "enable_chunked_prefill": False}
+    recording = play([(0.0, 10, output), (0.5, 20, 1), (0.5, 20, 1)], rules=rules, **keys)
+    finish_s = seen(recording, "finish_s")
+    assert finish_s["a"] == output
+    assert sorted(finish_s, key=finish_s.__getitem__) == ["a", first, "c" if first == "b" else "b"]
+
+
+def test_one_passed_over_prompt_keeps_no_steps_apart() -> None:
+    """Alone in the queue it has no other place to come back to: the plan holds until a makes its last token."""
+    flags = {"max_num_seqs": 4, "max_num_batched_tokens": 20, "enable_chunked_prefill": False}
+    rules = VllmV1Rules(unchunked_overflow="skip")
+    policy = VllmV1(VllmV1Settings.model_validate(flags), PagedKVCache(100, 16), RequestLimits(), rules)
+    repeats = []
+    for index, asked in enumerate([(0.0, 10, 9), (0.5, 20, 1), (0.5, 20, 1)]):
+        policy.add(Job(Request(str(index), *asked), index))
+        plan = policy.plan(float(index))
+        assert plan is not None
+        policy.commit(plan)
+        repeats.append(plan.repeat)
+    assert repeats == [1, 8, 1]

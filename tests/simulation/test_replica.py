@@ -298,3 +298,14 @@ def test_a_step_in_flight_at_the_horizon_is_measured() -> None:
     inside = simulate(make_policy("chunked"), [(0.0, 1, 5)], horizon_s=2.25)
     assert inside.unfinished_step_s == 0.25
     assert simulate(make_policy("chunked"), [(0.0, 1, 2), (9.0, 1, 1)], horizon_s=5.0).unfinished_step_s is None
+
+
+def test_rejected_requests_have_no_replica_and_no_times() -> None:
+    """A request larger than the pool ends at its arrival, with the reason."""
+    recording = simulate(make_policy("chunked", blocks=4, block_size=1), [(0.0, 1, 1), (2.0, 9, 1)])
+    columns = ("status", "replica", "finish_s", "first_scheduled_s", "last_token_s")
+    assert seen(recording, *columns) == {
+        "a": ("finished", 0, 1.0, 0.0, 1.0),
+        "b": ("rejected", -1, 2.0, None, None),
+    }
+    assert seen(recording, "reject_reason") == {"a": None, "b": "prompt 9 + output 1 needs 9 blocks, the pool has 4"}
