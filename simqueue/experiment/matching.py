@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
+from simqueue.schedulers.registry import is_built_in
 from simqueue.steptime import StepTime
 from simqueue.steptime.base import Batch
 from simqueue.steptime.linear import ConstantStepTime, LinearStepTime
@@ -110,6 +111,8 @@ def _other_limits(case: _Case, pool_tokens: int) -> str:
     settings, scheduler = case.policy.settings, case.policy.scheduler
     if scheduler not in ("static", "continuous", "chunked") or getattr(settings, "prefill", "mixed") != "mixed":
         return f"the scheduler must be static, continuous with prefill: mixed, or chunked; it is {scheduler}"
+    if not is_built_in(scheduler):
+        return f"the scheduler {scheduler} must be that of simqueue"
     busiest = min(case.slots, 20 + 4 * case.rate)
     if pool_tokens < busiest * (case.prompt.mean() + 12 * case.output.mean()):
         return "the KV pool must not be the limit"

@@ -25,6 +25,8 @@ _ABSTRACT = (
 _RULES = ("budget", "chunk")
 """What `IterationPolicy` only describes."""
 _SHOWN = ("Settings", "summary")
+_MAIN = ("__main__", "__mp_main__")
+"""Names of the module that runs as the main program, in this process and in worker processes."""
 
 
 def scheduler(name: str) -> Callable[[P], P]:
@@ -40,8 +42,8 @@ def scheduler(name: str) -> Callable[[P], P]:
     def register(policy: P) -> P:
         _check(policy)
         other = SCHEDULERS.get(name)
-        if other is not None and other.__qualname__ != policy.__qualname__:
-            raise InputError(f"scheduler '{name}' is already registered by {other.__qualname__}")
+        if other is not None and not _is_same(policy, other):
+            raise InputError(f"scheduler '{name}' is already registered by {other.__module__}.{other.__qualname__}")
         SCHEDULERS[name] = policy
         return policy
 
@@ -56,11 +58,29 @@ def policy_rows() -> list[dict[str, str]]:
     ]
 
 
+def is_built_in(name: str) -> bool:
+    """Return whether the scheduler of this name is one of this package."""
+    policy = SCHEDULERS.get(name)
+    return policy is not None and _is_own(policy)
+
+
+def _is_same(policy: type[Policy], other: type[Policy]) -> bool:
+    """Whether `policy` is `other` again: its module was loaded again, or also runs as the main program."""
+    if policy.__qualname__ != other.__qualname__:
+        return False
+    modules = {policy.__module__, other.__module__}
+    return len(modules) == 1 or (not modules.isdisjoint(_MAIN) and not _is_own(policy) and not _is_own(other))
+
+
+def _is_own(cls: type) -> bool:
+    return cls.__module__.startswith("simqueue.")
+
+
 def _check(policy: type[Policy]) -> None:
     """Reject a class that could not work, and say why."""
     if missing := _missing(policy):
         raise InputError(f"policy {policy.__name__}: must define {', '.join(missing)}")
-    own = [cls for cls in policy.__mro__ if not cls.__module__.startswith("simqueue.")]
+    own = [cls for cls in policy.__mro__ if not _is_own(cls)]
     wrong = sorted(name for name in _OF_OBJECTS for cls in own if name in vars(cls))
     if wrong:
         raise InputError(f"policy {policy.__name__}: set {', '.join(wrong)} in __init__, not in the class")

@@ -16,6 +16,7 @@ from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.verification import AGREES, DIFFERS, NOT_ENOUGH, verdict
 from simqueue.results.replicated import INTERVAL_COLUMNS, too_small
 from simqueue.scenario import from_mapping
+from simqueue.schedulers import SCHEDULERS, Continuous
 from simqueue.statistics.intervals import Interval, mean_interval
 
 
@@ -280,6 +281,18 @@ def test_theory_says_where_it_does_not_apply(change: dict[str, Any], reason: str
     found = predict(made, made.policy("whole"))
     assert not found.values
     assert reason in found.why_not
+
+
+def test_no_theory_for_a_class_that_is_not_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The theory of a scheduler holds for its own class only, whatever stands under its name."""
+    keys = scenario(rate=0.5, policies={"one": {"scheduler": "continuous", "max_num_seqs": 1}})
+    resolved = from_mapping(keys).resolve()
+    assert predict(resolved, resolved.policy("one")).model == "M/G/1"
+    monkeypatch.setitem(SCHEDULERS, "continuous", type("Continuous", (Continuous,), {"__module__": "mine"}))
+    resolved = from_mapping(keys).resolve()
+    found = predict(resolved, resolved.policy("one"))
+    assert not found.values
+    assert found.why_not == "no exact theory: the scheduler continuous must be that of simqueue"
 
 
 def test_a_scheduler_without_a_law_says_so() -> None:

@@ -63,7 +63,38 @@ def test_refused_request_does_not_hold_up_the_others(name: str) -> None:
 
 def test_a_name_belongs_to_one_scheduler() -> None:
     """Registering another class under a taken name is an error; the same class again is none."""
-    with pytest.raises(InputError, match="scheduler 'static' is already registered by Static"):
+    with pytest.raises(
+        InputError, match=r"scheduler 'static' is already registered by simqueue\.schedulers\.static\.Static"
+    ):
         scheduler("static")(type("Other", (Static,), {}))
     assert scheduler("static")(Static) is Static
     assert set(SCHEDULERS) >= {"static", "continuous", "chunked"}
+
+
+@pytest.mark.parametrize("module", ["mine", "__main__"])
+def test_a_class_of_the_same_name_does_not_replace_a_scheduler(module: str) -> None:
+    """A class called Static in a module of one's own is another class."""
+    with pytest.raises(InputError, match="scheduler 'static' is already registered by simqueue"):
+        scheduler("static")(type("Static", (Static,), {"__module__": module}))
+    assert SCHEDULERS["static"] is Static
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "accepted"),
+    [
+        ("mine", "mine", True),
+        ("__main__", "__main__", True),
+        ("__main__", "mine", True),
+        ("mine", "__mp_main__", True),
+        ("mine", "other", False),
+    ],
+)
+def test_a_module_can_be_loaded_again(first: str, again: str, accepted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class registers again if its module is reloaded, or is the main program, here or in a worker process."""
+    monkeypatch.setitem(SCHEDULERS, "own", type("Own", (Static,), {"__module__": first}))
+    second = type("Own", (Static,), {"__module__": again})
+    if accepted:
+        assert scheduler("own")(second) is second
+    else:
+        with pytest.raises(InputError, match=f"already registered by {first}.Own"):
+            scheduler("own")(second)
