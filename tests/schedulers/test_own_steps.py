@@ -115,3 +115,31 @@ def test_a_waiting_request_has_no_computed_tokens() -> None:
     assert plan is not None
     assert [job for job, _ in plan.admitted] == jobs[:1]
     assert (policy.waiting.head, jobs[1].computed_tokens, jobs[1].rest_tokens) == (jobs[1], 0, 24)
+
+
+class Impatient(Chunked):
+    """Preempts an unfinished prompt once, after the decodes."""
+
+    steady_rules = ("compose",)
+
+    def compose(self, step: Step) -> None:
+        """Decode, preempt the prompt at 1 s, and go on."""
+        step.decode_all()
+        if step.now_s == 1.0:
+            step.preempt(list(self.running)[1])
+        step.continue_prefills()
+        if not step.preempted:
+            step.admit_waiting()
+
+
+def test_a_prompt_that_a_policy_preempts_gives_back_what_it_held() -> None:
+    """At 1 s b holds 4 blocks of its prompt of 8; without it a's 2 blocks are used, and b starts again at 2 s."""
+    recording = simulate(make_policy(Impatient, BUDGET, blocks=30, block_size=1), [(0.0, 1, 6), (0.0, 8, 1)])
+    columns = ("start_s", "decode_seqs", "prefill_tokens", "blocks_used", "preempted")
+    assert rows(recording, *columns)[:4] == [
+        (0.0, 0, 5, 5, 0),
+        (1.0, 1, 0, 2, 1),
+        (2.0, 1, 4, 7, 0),
+        (3.0, 1, 4, 12, 0),
+    ]
+    assert seen(recording, "finish_s", "preemptions", "recomputed_tokens") == {"a": (6.0, 0, 0), "b": (4.0, 1, 4)}

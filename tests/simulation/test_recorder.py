@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from simqueue.kvcache import PagedKVCache
-from simqueue.request import Job, Request
+from simqueue.request import Job, Request, Status
 from simqueue.schedulers.base import Plan
 from simqueue.simulation.recorder import Recorder
+from simqueue.simulation.requestrows import ENDED_AT_ONCE, RequestRows
 from simqueue.steptime.base import Batch
 
 from ..helpers.playing import rows, seen
@@ -38,3 +41,28 @@ def test_a_request_that_is_left_out_of_a_step_goes_on_with_the_next() -> None:
     gaps = zip(recording.gaps["gap_s"].tolist(), recording.gaps["tokens"].tolist(), strict=True)
     assert sorted(gap_s for gap_s, tokens in gaps for _ in range(tokens)) == [1.0, 1.0, 2.0]
     assert rows(recording, "start_s", "decode_seqs") == [(0.0, 0), (1.0, 1), (2.0, 2)]
+
+
+def test_rows_of_requests_are_read_once() -> None:
+    """However often what has ended is read, each request has one row, in the order in which they end."""
+    rows_of = RequestRows()
+    for index, status in enumerate((Status.FINISHED, Status.TIMED_OUT, Status.UNFINISHED)):
+        job = Job(Request(str(index), 0.0, 4, 2), index)
+        rows_of.ended.append((job, status, 5.0, None, 0))
+        rows_of.flush()
+    rows_of.flush()
+    table = rows_of.arrays()
+    assert table["request_id"].tolist() == ["0", "1", "2"]
+    assert table["status"].tolist() == ["finished", "timed_out", "unfinished"]
+    np.testing.assert_array_equal(table["finish_s"], [5.0, 5.0, np.nan])
+
+
+def test_requests_that_end_by_the_thousand_keep_one_row_each() -> None:
+    """3000 rejected requests: as many rows, and none of them is kept until the end of the run."""
+    recorder = Recorder(counts_slots=False)
+    for index in range(3000):
+        recorder.rejected(Job(Request(str(index), float(index), 1, 1), index), float(index), "full")
+    assert len(recorder._requests.ended) == 3000 - 2 * ENDED_AT_ONCE
+    recording = recorder.recording(PagedKVCache(1, 1), 3000.0, ())
+    assert recording.requests["request_id"].tolist() == [str(index) for index in range(3000)]
+    assert (recorder.ended_count, recorder.last_end_s) == (3000, 2999.0)
