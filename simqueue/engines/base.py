@@ -184,3 +184,34 @@ def reject_flags(flags: Settings, names: Iterable[str], text: str, neutral: Cont
         value = getattr(flags, name)
         if value != type(flags).model_fields[name].default and value not in neutral:
             raise InputError(text, name, value=value)
+
+
+def reject_cache_keys(
+    kv_cache: KVCacheSettings,
+    cache_flags: Mapping[str, str],
+    flags: Container[str],
+    text: str,
+    neutral: Container[Any] = (),
+) -> None:
+    """Check that keys of `kv_cache` with the meaning of a flag which does not exist were not given.
+
+    Parameters
+    ----------
+    kv_cache : KVCacheSettings
+        The keys as written down.
+    cache_flags : mapping of str to str
+        See `Engine.cache_flags`.
+    flags : container of str
+        Flags that do not exist.
+    text, neutral
+        As for `reject_flags`.
+
+    Raises
+    ------
+    InputError
+        At the first such key.
+    """
+    for key, flag in cache_flags.items():
+        value = getattr(kv_cache, key)
+        if flag in flags and value != KVCacheSettings.model_fields[key].default and value not in neutral:
+            raise InputError(text, "kv_cache", key, value=value)

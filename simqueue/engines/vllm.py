@@ -18,6 +18,7 @@ from simqueue.engines.base import (
     Engine,
     Maker,
     ResolvedEngine,
+    reject_cache_keys,
     reject_flags,
     with_defaults,
 )
@@ -152,13 +153,15 @@ class Vllm(Engine):
         """Return the value of every flag of the scheduler and the KV cache."""
         facts = facts_at("vllm", vllm_versions(), flags.version)
         is_v1 = _uses_v1(flags, facts)
+        if deployment.kv_cache.layout != "paged":
+            raise InputError("vllm has only layout: paged", "kv_cache", "layout", value=deployment.kv_cache.layout)
         defaults = (_v1_defaults if is_v1 else _v0_defaults)(flags, facts, deployment)
         values, origins = with_defaults(flags, defaults, facts.source, deployment.kv_cache, self.cache_flags)
         if is_v1:
-            _check_v1(flags, facts, values)
+            _check_v1(flags, facts, values, deployment.kv_cache)
             _check_budget(values, deployment.max_model_len)
         else:
-            _check_v0(flags, facts, values)
+            _check_v0(flags, facts, values, deployment.kv_cache)
         return ResolvedEngine(
             title=f"vllm {facts.version} ({'V1' if is_v1 else 'V0'}, {flags.usage})",
             values=values,
@@ -273,8 +276,8 @@ def _tier(facts: VllmFacts, deployment: Deployment, usage: Literal["server", "of
     return tier.server if usage == "server" else tier.offline
 
 
-def _check_v1(flags: VllmFlags, facts: VllmFacts, values: Mapping[str, Any]) -> None:
-    """Check that all flags exist at this version and are modelled."""
+def _check_v1(flags: VllmFlags, facts: VllmFacts, values: Mapping[str, Any], keys: KVCacheSettings) -> None:
+    """Check that all flags, and the cache keys with their meaning, exist at this version and are modelled."""
     exists = {
         "scheduler_reserve_full_isl": facts.scheduler_reserve_full_isl is not None,
         "watermark": facts.watermark is not None,
@@ -283,7 +286,9 @@ def _check_v1(flags: VllmFlags, facts: VllmFacts, values: Mapping[str, Any]) -> 
         "performance_mode": facts.performance_mode,
     }
     missing = [flag for flag, is_there in exists.items() if not is_there]
-    reject_flags(flags, missing, f"vllm {facts.version} has no such flag", neutral=(False, 0))
+    text = f"vllm {facts.version} has no such flag"
+    reject_flags(flags, missing, text, neutral=(False, 0))
+    reject_cache_keys(keys, Vllm.cache_flags, missing, text)
     if not values["enable_chunked_prefill"] and facts.unchunked_overflow is None:
         text = f"V1 of vllm {facts.version} without chunked prefill is not modelled"
         raise InputError(text, "enable_chunked_prefill", value=False)
@@ -297,14 +302,16 @@ def _check_budget(values: Mapping[str, Any], longest: int | None) -> None:
         raise InputError(text, "max_num_batched_tokens", value=tokens)
 
 
-def _check_v0(flags: VllmFlags, facts: VllmFacts, values: Mapping[str, Any]) -> None:
-    """Check that all flags exist in V0 of this version and are modelled."""
+def _check_v0(flags: VllmFlags, facts: VllmFacts, values: Mapping[str, Any], keys: KVCacheSettings) -> None:
+    """Check that all flags, and the cache keys with their meaning, exist in V0 of this version and are modelled."""
     text = f"V0 of vllm {facts.version} has no such flag, or it is not modelled"
     reject_flags(flags, _NOT_IN_V0, text)
+    reject_cache_keys(keys, Vllm.cache_flags, _NOT_IN_V0, text)
     if values["enable_chunked_prefill"] and facts.chunked_prefill == "never":
         raise InputError(f"vllm {facts.version} has no such flag", "enable_chunked_prefill", value=True)
     if values["enable_prefix_caching"]:
-        raise InputError("the prefix cache of vLLM V0 is not modelled", "enable_prefix_caching", value=True)
+        path = ("enable_prefix_caching",) if flags.enable_prefix_caching else ("kv_cache", "prefix_caching")
+        raise InputError("the prefix cache of vLLM V0 is not modelled", *path, value=True)
 
 
 def _cache_rules(values: Mapping[str, Any], facts: VllmFacts, keys: KVCacheSettings, *, is_v1: bool) -> CacheRules:

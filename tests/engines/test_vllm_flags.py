@@ -103,3 +103,28 @@ def test_the_null_block_is_counted_by_v1_only() -> None:
     """V1's pool has a block that is never used; its watermark includes it."""
     assert resolved("0.33.0").cache.reserved_blocks == 1
     assert resolved("0.6.3").cache.reserved_blocks == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "key", "value", "reason"),
+    [
+        ("0.11.0", "watermark", 0.3, "vllm 0.11.0 has no such flag"),
+        ("0.20.0", "watermark", 0.01, "vllm 0.20.0 has no such flag"),
+        ("0.6.3", "watermark", 0.3, "V0 of vllm 0.6.3 has no such flag, or it is not modelled"),
+        ("0.6.3", "prefix_caching", True, "the prefix cache of vLLM V0 is not modelled"),
+        ("0.11.0", "layout", "contiguous", "vllm has only layout: paged"),
+        ("0.6.3", "layout", "contiguous", "vllm has only layout: paged"),
+    ],
+)
+def test_a_cache_key_that_a_version_lacks_is_rejected(version: str, key: str, value: Any, reason: str) -> None:
+    """A key of `kv_cache` is checked as the flag of the same meaning is; the error names the key."""
+    with pytest.raises(InputError) as raised:
+        resolved(version, kv={key: value})
+    assert str(raised.value) == f"kv_cache.{key} = {show(value)}: {reason}"
+
+
+@pytest.mark.parametrize("version", ["0.6.3", "0.11.0", "0.33.0"])
+def test_a_cache_key_with_its_default_is_accepted(version: str) -> None:
+    """A resolved scenario has every key of `kv_cache`, and can be run again."""
+    keys = {"layout": "paged", "watermark": 0.0, "prefix_caching": False}
+    assert resolved(version, kv=keys).cache.watermark == 0.0
