@@ -283,23 +283,6 @@ def test_planning_ahead_frees_blocks_one_step_later() -> None:
     assert seen(play(asked, blocks=4, async_scheduling=True))["c"] == (4.0, 4.0)
 
 
-def test_a_request_preempted_ahead_leaves_with_the_step_in_which_it_runs() -> None:
-    """b runs in the step in flight and is preempted by the next plan; cancelled then, it leaves with the first."""
-    flags = VllmV1Settings.model_validate({"max_num_seqs": 4, "max_num_batched_tokens": 64, "async_scheduling": True})
-    policy = VllmV1(flags, PagedKVCache(3, 16), RequestLimits())
-    a, b = (Job(Request(name, 0.0, 16, output), index) for index, (name, output) in enumerate((("a", 2), ("b", 6))))
-    for job in (a, b):
-        policy.add(job)
-    plans = [policy.plan(0.0), policy.plan(0.0)]
-    first, second = (plan for plan in plans if plan is not None)
-    assert second.preempted == [b]
-    assert policy.cancel(b, [first, second]) == []
-    assert (first.finishing, second.finishing) == ([b], [a])
-    policy.commit(first)
-    policy.commit(second)
-    assert (policy.members(), policy.waiting_count, policy.kv.used) == ([], 0, 0)
-
-
 def test_who_is_preempted_with_a_token_under_way_still_gets_it() -> None:
     """A step that only preempts ends with the one under way; the token that it makes is kept and delivered in time."""
     asked = [(0.0, 16, 2), (0.0, 16, 6)]

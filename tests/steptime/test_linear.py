@@ -1,10 +1,14 @@
 """The affine model against deterministic cases of queueing theory."""
 
+import copy
+import pickle
+
 import pytest
 from pydantic import ValidationError
 
 from simqueue.steptime import Batch, LinearSettings, StepTime
 from simqueue.steptime.build import build
+from simqueue.steptime.linear import ConstantStepTime, LinearStepTime
 
 
 @pytest.fixture
@@ -82,3 +86,10 @@ def test_single_step_ends_after_its_seconds(model: StepTime) -> None:
     """A step of prompts, of decodes or of both ends its own duration after its start."""
     for batch in (Batch(prefill=((0, 300), (0, 200))), decodes(3), Batch(3, 3, 1500, ((0, 300),), 4)):
         assert model.ends(2.0, batch, 1) == [2.0 + model.seconds(batch)]
+
+
+@pytest.mark.parametrize("made", [ConstantStepTime(0.01), LinearStepTime(0.02, 5e-5, 1e-3, 1e-4, 1e-7)])
+def test_copies_are_equal(made: StepTime) -> None:
+    """Models are sent to other processes and copied, and are the same model there."""
+    for back in (pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made)):  # noqa: S301 - ours
+        assert back == made
