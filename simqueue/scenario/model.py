@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args, get_origin
+from typing import Any, Literal, Self, get_args, get_origin
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
@@ -16,6 +16,7 @@ from simqueue.scenario.policies import PolicyEntry, PolicySettings
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolve import resolve
 from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.scenario.variation import Horizon, Replications, Seed, Warmup, replication_problems, time_problems
 from simqueue.scenario.written import Written
 from simqueue.scenario.yamlfile import Document
 from simqueue.settings import Settings, invalid_all
@@ -26,8 +27,6 @@ from simqueue.workload.settings import WorkloadSettings
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 _POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-
-Warmup = Annotated[float, Field(ge=0)]
 
 
 class Scenario(Settings):
@@ -41,7 +40,7 @@ class Scenario(Settings):
         "scenario",
         description="name of the results; letters, digits, '.', '_' and '-'; by default the file's name",
     )
-    seed: int = Field(0, ge=0, lt=2**63, description="seed of all random streams")
+    seed: Seed = Field(0, description="seed of all random streams")
     model: ModelChoice | None = Field(
         None,
         description="a name from `simqueue list models`, a path to a Hugging Face config.json, or an inline mapping",
@@ -68,9 +67,8 @@ class Scenario(Settings):
         min_length=1, description="name -> policy; all policies get the same requests"
     )
     slo: SloSettings | None = Field(None, description="service level objective (SLO), for goodput and figures")
-    horizon_s: float | None = Field(
+    horizon_s: Horizon | None = Field(
         None,
-        gt=0,
         description="end of the run; null: when all requests have ended",
         json_schema_extra={"unit": "s"},
     )
@@ -80,10 +78,8 @@ class Scenario(Settings):
         "chosen by MSER-5 on the TTFT averaged over replications",
         json_schema_extra={"unit": "s"},
     )
-    replications: int = Field(
+    replications: Replications = Field(
         1,
-        ge=1,
-        le=10_000,
         description="independent runs per policy; each run has its own requests, which are the same for all policies; "
         "from 2 on the summary has confidence intervals",
     )
@@ -209,8 +205,7 @@ class Scenario(Settings):
                 yield Problem(("workloads", name), text)
 
     def _bad_times(self) -> Iterator[Problem]:
-        if self.horizon_s is not None and self.warmup_s != "auto" and self.warmup_s >= self.horizon_s:
-            yield Problem(("warmup_s",), f"must be less than horizon_s, which is {self.horizon_s:g}")
+        yield from time_problems(self.horizon_s, self.warmup_s)
         if self.clock_resolution_s is not None:
             ticks = 1 / self.clock_resolution_s
             if abs(ticks - round(ticks)) > 1e-9 * ticks:
@@ -218,11 +213,7 @@ class Scenario(Settings):
                 yield Problem(("clock_resolution_s",), text)
 
     def _bad_replications(self) -> Iterator[Problem]:
-        if self.precision is None:
-            return
-        if self.replications != 1:
-            yield Problem(("replications",), "must be 1 with precision, which decides the number of replications")
-        yield from self.precision.problems()
+        yield from replication_problems(self.replications, self.precision)
 
     def _missing_hardware(self) -> Iterator[Problem]:
         """Yield what cannot be computed without the model or the GPU."""

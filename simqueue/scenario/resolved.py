@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
+from pydantic import ValidationError
+
 from simqueue.engines import GIVEN, CacheRules, ResolvedEngine
 from simqueue.engines.base import Maker
-from simqueue.errors import InputError, KeyPath, inside
+from simqueue.errors import InputError, KeyPath, about, inside
 from simqueue.hardware import Gpu, Model
 from simqueue.names import unknown
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.values import dotted, leaves
+from simqueue.scenario.variation import checked
 from simqueue.scenario.written import Written
-from simqueue.settings import Settings
+from simqueue.settings import Settings, problems_of
 from simqueue.steptime import StepTime
 from simqueue.workload.arrivals.settings import ArrivalProcessSettings
 from simqueue.workload.checking import check
@@ -110,6 +114,7 @@ class Changes(TypedDict, total=False):
     """Instead of `arrivals_for_s`."""
 
 
+_RUN_KEYS = ("seed", "replications", "precision", "horizon_s", "warmup_s")
 _WORKLOAD_KEYS = ("arrivals", "rate_rps", "num_requests")
 
 
@@ -209,34 +214,42 @@ class ResolvedScenario:
         Raises
         ------
         InputError
-            If arrivals change and there is no single workload with arrivals, if their process has no `rate_rps`, or
-            if a policy to keep does not exist.
+            If a value is not allowed in a scenario, if arrivals change and there is no single workload with arrivals,
+            if their process has no `rate_rps`, or if a policy to keep does not exist.
         """
-        changed = self
-        names = changes.pop("policies", None)
-        if names is not None:
-            changed = changed._with_policies(tuple(names))
-        if not changes.keys().isdisjoint(_WORKLOAD_KEYS):
-            changed = changed._with_workload(changes)
-        fields: dict[str, Any] = {key: value for key, value in changes.items() if key not in _WORKLOAD_KEYS}
+        names = changes.get("policies")
+        listed = {} if names is None or isinstance(names, str) else {"policies": tuple(names)}
+        fields = checked({key: getattr(self, key) for key in _RUN_KEYS}, {**changes, **listed})
+        workload = {key: value for key in _WORKLOAD_KEYS if (value := fields.pop(key, None)) is not None}
+        kept = fields.pop("policies", None)
+        changed = self if kept is None else self._with_policies(kept)
+        if workload:
+            changed = changed._with_workload(**workload)
         return changed._with(fields, {key: _plain(value) for key, value in fields.items()})
 
     def _with_policies(self, names: tuple[str, ...]) -> ResolvedScenario:
         policies = tuple(self.policy(name) for name in names)
         return self._with({"policies": policies}, {"policies": {name: self.values["policies"][name] for name in names}})
 
-    def _with_workload(self, changes: Changes) -> ResolvedScenario:
+    def _with_workload(
+        self,
+        arrivals: ArrivalProcessSettings | None = None,
+        rate_rps: float | None = None,
+        num_requests: int | None = None,
+    ) -> ResolvedScenario:
         workload = self.workload
         if workload is None or workload.arrivals is None:
             raise InputError("only the arrivals of a single workload can vary", "workload", "arrivals")
-        arrivals: ArrivalProcessSettings = changes.get("arrivals", workload.arrivals)
-        if "rate_rps" in changes:
-            with inside("workload", "arrivals"):
-                arrivals = arrivals.with_rate(changes["rate_rps"])
-        update: dict[str, Any] = {"arrivals": arrivals}
-        if "num_requests" in changes:
-            update |= {"num_requests": changes["num_requests"], "arrivals_for_s": None}
+        process: ArrivalProcessSettings = arrivals or workload.arrivals
+        if rate_rps is not None:
+            with _reported("workload", "arrivals"):
+                process = process.with_rate(rate_rps)
+        update: dict[str, Any] = {"arrivals": process}
+        if num_requests is not None:
+            update |= {"num_requests": num_requests, "arrivals_for_s": None}
         changed = workload.model_copy(update=update)
+        with _reported("workload"):
+            WorkloadSettings.model_validate(changed.model_dump(by_alias=True))
         return self._with({"workloads": {None: changed}}, {"workload": _plain(changed)})
 
     def _with(self, fields: Mapping[str, Any], values: Mapping[str, Any]) -> ResolvedScenario:
@@ -247,6 +260,16 @@ class ResolvedScenario:
             for path in map(dotted, leaves(values))
         }
         return replace(self, values={**self.values, **values}, origins=kept | given, **fields)
+
+
+@contextmanager
+def _reported(*outer: str) -> Iterator[None]:
+    """Turn errors of pydantic into an `InputError` about keys inside `outer`."""
+    with about(*outer), inside(*outer):
+        try:
+            yield
+        except ValidationError as error:
+            raise InputError.of(problems_of(error)) from None
 
 
 def workload_path(name: str | None) -> KeyPath:

@@ -11,6 +11,7 @@ from simqueue.errors import InputError
 from simqueue.experiment import build, replication
 from simqueue.experiment import run as run_scenario
 from simqueue.scenario import from_mapping, model, resolve
+from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.traffic import make_traffic
 from simqueue.workload.arrivals.settings import AllAtOnceSettings
 
@@ -109,6 +110,56 @@ def test_what_cannot_be_varied_is_told() -> None:
     several = {key: value for key, value in SCENARIO.items() if key != "workload"} | {"workloads": {"w": workload}}
     with pytest.raises(InputError, match="only the arrivals of a single workload can vary"):
         from_mapping(several).resolve().with_(rate_rps=1.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"replications": 0}, "replications = 0: must be >= 1"),
+        ({"replications": -2}, "replications = -2: must be >= 1"),
+        ({"replications": 20_000}, "replications = 20000: must be <= 10000"),
+        ({"policies": []}, "policies: must have at least 1 entry"),
+        ({"policies": ["a", "b", "a"]}, "policies: must be different names; they are a, b, a"),
+        ({"policies": "a"}, "policies = 'a': must be a list"),
+        ({"num_requests": 0}, "num_requests = 0: must be >= 1"),
+        ({"num_requests": 1.5}, "num_requests = 1.5: must be a whole number >= 1"),
+        ({"seed": -1}, "seed = -1: must be >= 0"),
+        ({"rate_rps": -1.0}, "rate_rps = -1.0: must be > 0"),
+        ({"rate_rps": float("nan")}, "rate_rps = .nan: must be a finite number > 0"),
+        ({"rate_rps": "3"}, "rate_rps = '3': must be a number > 0, written without quotes"),
+        ({"arrivals": 3}, "arrivals = 3: must be a mapping"),
+        ({"warmup_s": 50.0}, "warmup_s = 50.0: must be less than horizon_s, which is 50"),
+        ({"warmup_s": 2.0, "horizon_s": 1.0}, "warmup_s = 2.0: must be less than horizon_s, which is 1"),
+        (
+            {"replications": 3, "precision": PrecisionSettings()},
+            "replications = 3: must be 1 with precision, which decides the number of replications",
+        ),
+        ({"sede": 1}, "sede: unknown key 'sede'; did you mean 'seed'?"),
+    ],
+)
+def test_changes_are_checked_as_keys_of_a_file_are(changes: dict[str, Any], line: str) -> None:
+    """A value that a scenario file cannot have is one line of error."""
+    with pytest.raises(InputError) as caught:
+        from_mapping(SCENARIO).resolve().with_(**changes)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(line)
+
+
+def test_changes_are_checked_with_the_values_that_stay() -> None:
+    """A warm-up or precision that the scenario has already limits what can be changed."""
+    late = from_mapping({**SCENARIO, "warmup_s": 5.0}).resolve()
+    with pytest.raises(InputError, match=r"^warmup_s = 5\.0: must be less than horizon_s, which is 3"):
+        late.with_(horizon_s=3.0)
+    precise = from_mapping({**SCENARIO, "precision": {"relative": 0.5}}).resolve()
+    with pytest.raises(InputError, match=r"^replications = 7: must be 1 with precision"):
+        precise.with_(replications=7)
+    assert precise.with_(replications=7, precision=None).replications == 7
+
+
+def test_a_changed_workload_is_checked_as_a_whole() -> None:
+    """An arrival process that does not end with the limits of the workload is an error."""
+    with pytest.raises(InputError, match=r"^workload: process all_at_once needs num_requests$"):
+        from_mapping(SCENARIO).resolve().with_(arrivals=AllAtOnceSettings(process="all_at_once"))
 
 
 def test_a_resolved_scenario_crosses_processes() -> None:
