@@ -1,4 +1,4 @@
-"""A policy of one's own beside the policy it changes: the more requests decode, the smaller the prompt chunks."""
+"""A policy of your own and the policy that it changes: the more requests decode, the smaller the prompt chunks."""
 
 from pydantic import Field
 

@@ -48,7 +48,7 @@ class VllmFlags(Settings):
     )
     use_v1: bool | None = Field(None, description="whether to use the V1 engine (environment variable VLLM_USE_V1)")
     max_num_seqs: int | None = Field(
-        None, ge=1, description="most running requests", json_schema_extra={"unit": "requests"}
+        None, ge=1, description="maximum number of running requests", json_schema_extra={"unit": "requests"}
     )
     max_num_batched_tokens: int | None = Field(
         None, ge=1, description="token budget per step", json_schema_extra={"unit": "tokens"}
@@ -58,7 +58,7 @@ class VllmFlags(Settings):
     long_prefill_token_threshold: int = Field(
         0,
         ge=0,
-        description="most prompt tokens per request and step; 0: limited by the budget only",
+        description="maximum number of prompt tokens per request and step; 0: limited by the budget only",
         json_schema_extra={"unit": "tokens"},
     )
     long_prefill_token_threshold_adaptive: bool = Field(
@@ -84,7 +84,7 @@ class VllmFlags(Settings):
 
 
 class Budget(Settings):
-    """Default token budget and most running requests."""
+    """Default token budget and maximum number of running requests."""
 
     tokens: int = Field(ge=1)
     seqs: int = Field(ge=1)

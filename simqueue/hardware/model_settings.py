@@ -75,7 +75,7 @@ class ModelSettings(Settings):
         default=None,
         ge=1,
         le=10**9,
-        description="most tokens, itself included, that a token attends to in those layers",
+        description="maximum number of tokens, itself included, that a token attends to in those layers",
         json_schema_extra={"unit": "tokens"},
     )
     parameters: Count | None = Field(

@@ -48,7 +48,9 @@ class Scenario(Settings):
     dtype: DtypeSettings | None = Field(
         None, description="number formats of weights and KV cache; null: those of the published model"
     )
-    gpu: GpuChoice | None = Field(None, description="a name from `simqueue list gpus`, or an inline mapping")
+    gpu: GpuChoice | None = Field(
+        None, description="a name from `simqueue list gpus`, a path to a YAML file, or an inline mapping"
+    )
     tensor_parallel: int = Field(1, ge=1, description="GPUs that share the model", json_schema_extra={"unit": "GPUs"})
     step_time: StepTimeSettings | None = Field(
         None,
@@ -89,7 +91,8 @@ class Scenario(Settings):
     max_model_len: int | None = Field(
         None,
         ge=1,
-        description="most tokens (prompt + output) per request; longer requests are rejected; null: the model's limit",
+        description="maximum number of tokens (prompt + output) per request; longer requests are rejected; null: the "
+        "model's limit",
         json_schema_extra={"unit": "tokens"},
     )
     max_queued_requests: int | None = Field(

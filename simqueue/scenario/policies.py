@@ -39,7 +39,7 @@ class PolicySettings(Settings):
     max_model_len: int | None = Field(
         None,
         ge=1,
-        description="most tokens (prompt + output) per request; overrides the scenario's",
+        description="maximum number of tokens (prompt + output) per request; overrides the scenario's",
         json_schema_extra={"unit": "tokens"},
     )
 

@@ -21,7 +21,7 @@ class IterationSettings(Settings):
     """Keys that every iteration-level policy has."""
 
     max_num_seqs: int = Field(
-        256, ge=1, description="most running requests (seats)", json_schema_extra={"unit": "requests"}
+        256, ge=1, description="maximum number of running requests (seats)", json_schema_extra={"unit": "requests"}
     )
     order: Order = Field("fcfs", description="which waiting request is admitted next; ties by arrival")
 
@@ -48,7 +48,7 @@ class ChunkedSettings(BudgetSettings):
     chunk_tokens: int | None = Field(
         None,
         ge=1,
-        description="most prompt tokens per request and step; null: limited by the budget only",
+        description="maximum number of prompt tokens per request and step; null: limited by the budget only",
         json_schema_extra={"unit": "tokens"},
     )
 
@@ -66,7 +66,9 @@ class ContinuousSettings(BudgetSettings):
 class StaticSettings(Settings):
     """Keys of the static policy."""
 
-    max_num_seqs: int = Field(32, ge=1, description="most requests per wave", json_schema_extra={"unit": "requests"})
+    max_num_seqs: int = Field(
+        32, ge=1, description="maximum number of requests per wave", json_schema_extra={"unit": "requests"}
+    )
     order: Order = Field("fcfs", description="which waiting request enters the next wave first; ties by arrival")
     batch: Literal["dynamic", "fixed"] = Field(
         "dynamic",
@@ -84,7 +86,7 @@ class StaticSettings(Settings):
     )
     emit: Literal["as_made", "wave_end"] = Field(
         "as_made",
-        description="when tokens after the first reach the client: as they are made, or at the end of the wave",
+        description="when tokens after the first reach the client: when they are generated, or at the end of the wave",
     )
 
     @model_validator(mode="after")
@@ -99,7 +101,7 @@ class StaticSettings(Settings):
 class LlamaCppSettings(Settings):
     """Flags of the server, by its own names."""
 
-    n_parallel: int = Field(4, ge=1, description="number of slots: most running requests")
+    n_parallel: int = Field(4, ge=1, description="number of slots: maximum number of running requests")
     n_batch: int = Field(2048, ge=1, description="token budget per step", json_schema_extra={"unit": "tokens"})
     n_ctx: int | None = Field(
         None,
@@ -115,7 +117,7 @@ class LlamaCppSettings(Settings):
 class VllmV0Settings(Settings):
     """Flags of the engine, by its own names."""
 
-    max_num_seqs: int = Field(ge=1, description="most running requests")
+    max_num_seqs: int = Field(ge=1, description="maximum number of running requests")
     max_num_batched_tokens: int = Field(ge=1, description="token budget per step")
     enable_chunked_prefill: bool = Field(False, description="whether prompts are split to share a step with decodes")
     padded_prompts: bool = Field(False, description="whether prompts of a step count as long as the longest (0.2.x)")
@@ -125,14 +127,14 @@ class VllmV0Settings(Settings):
 class VllmV1Settings(Settings):
     """Flags of the engine, by its own names. All are set once a version has given its defaults."""
 
-    max_num_seqs: int = Field(ge=1, description="most running requests")
+    max_num_seqs: int = Field(ge=1, description="maximum number of running requests")
     max_num_batched_tokens: int = Field(ge=1, description="token budget per step")
     policy: Literal["fcfs", "priority"] = Field(
         "fcfs", description="order of the queue, and which request is preempted"
     )
     enable_chunked_prefill: bool = Field(True, description="whether prompts can be cut to the rest of the budget")
     long_prefill_token_threshold: int = Field(
-        0, ge=0, description="most prompt tokens per request and step; 0: limited by the budget only"
+        0, ge=0, description="maximum number of prompt tokens per request and step; 0: limited by the budget only"
     )
     long_prefill_token_threshold_adaptive: bool = Field(
         False, description="raise the cap to max_num_batched_tokens over the requests in the system"

@@ -37,8 +37,8 @@ class VllmV1Rules:
     lone_request_uncapped : bool
         Whether long_prefill_token_threshold does not apply to a request that is alone.
     unchunked_overflow : {"stop", "skip"}
-        With chunking off, a prompt beyond the rest of the budget ends admission for the step, or is passed over (and
-        the prompts passed over return to the queue in reversed order).
+        With chunking off, a prompt beyond the rest of the budget ends admission for the step, or is skipped (and
+        the skipped prompts return to the queue in reversed order).
     ties_by_id : bool
         Whether requests with equal priority and arrival are ordered by their id as text (else by arrival).
     """
@@ -206,7 +206,7 @@ class VllmV1(IterationPolicy):
         return self.kv.can_admit(job, step.head_hit, job.known_tokens, others_run=bool(self.running))
 
     def add(self, job: Job) -> bool:
-        """Queue `job`. It counts even behind the head if long prompts are passed over or the cap is adaptive."""
+        """Queue `job`. It counts even after the head if long prompts are skipped or the cap is adaptive."""
         changes = super().add(job)
         counts = self._passes_over or self.flags.long_prefill_token_threshold_adaptive
         return changes or (counts and self.seats.free > 0)

@@ -203,7 +203,7 @@ class Simulation:
         names = ", ".join(job.request.request_id for job in stuck[:NAMED])
         more = f" and {len(stuck) - NAMED} more" if len(stuck) > NAMED else ""
         many = "request" if len(stuck) == 1 else "requests"
-        return [f"{len(stuck)} {many} could never run to the end and stay unfinished: {names}{more}"]
+        return [f"{len(stuck)} {many} can never be completed and are unfinished: {names}{more}"]
 
 
 @contextmanager

@@ -59,8 +59,8 @@ def step_notes(preset: Preset, steps: Columns) -> Iterator[str]:
         if share:
             reached = values[outside]
             yield (
-                f"was fitted for {bounds[0]:g} to {bounds[1]:g} {what}; {_percent(share)} of the steps are outside, "
-                f"with {reached.min():.4g} to {reached.max():.4g}"
+                f"was fitted for {_number(bounds[0])} to {_number(bounds[1])} {what}; "
+                f"{_percent(share)} of the steps are outside, with {_number(reached.min())} to {_number(reached.max())}"
             )
 
 
@@ -69,6 +69,11 @@ def as_columns(batch: Batch) -> Columns:
     row = (batch.decode_seqs, batch.context_tokens, batch.prefill_tokens, 1)
     names = ("decode_seqs", "context_tokens", "prefill_tokens", "repeat")
     return {name: integers(value, 1, 1) for name, value in zip(names, row, strict=True)}
+
+
+def _number(value: float) -> str:
+    """Return a number of tokens or requests as text, without an exponent: 31,060."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _percent(share: float) -> str:

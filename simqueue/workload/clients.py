@@ -65,12 +65,12 @@ class RetrySettings(Settings):
     backoff_s: float = Field(
         default=1.0, ge=0, le=1e9, description="wait before the first retry", json_schema_extra=_SECONDS
     )
-    factor: float = Field(default=2.0, ge=1, le=100, description="each further wait is this times the one before")
+    factor: float = Field(default=2.0, ge=1, le=100, description="each wait is the previous wait times this factor")
     jitter: float = Field(
         default=0.0,
         ge=0,
         le=10,
-        description="waits are lengthened by a random share of up to this, to avoid synchronised retries",
+        description="each wait is extended by a random share between 0 and this value, to avoid synchronised retries",
     )
 
 

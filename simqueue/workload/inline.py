@@ -70,7 +70,7 @@ class RequestSettings(Settings):
     deadline_s: float | None = Field(
         default=None,
         ge=0,
-        description="time by which the answer is wanted, counted from the start of the run; used by `order: deadline`",
+        description="deadline of the answer, counted from the start of the run; used by `order: deadline`",
         json_schema_extra={"unit": "s"},
     )
     request_class: str | None = Field(default=None, alias="class", description="label for summaries")

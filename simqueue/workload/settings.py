@@ -81,8 +81,8 @@ class WorkloadSettings(Settings):
     timeout_s: float | None = Field(
         default=None,
         gt=0,
-        description="clients cancel a request this long after they wanted the answer, waiting or running; each retry "
-        "has the full time again. null: never",
+        description="clients cancel a request that is not finished after this time; the time starts again for each "
+        "retry. null: never",
         json_schema_extra={"unit": "s"},
     )
     retry: RetrySettings | None = Field(

@@ -31,9 +31,10 @@ _HEAD: Final = f"""\
 
 # Fidelity: errors of step times and whole runs against measurements
 
-One command, `{COMMAND}` (or `make fidelity`), run in the repository's folder, computes all figures below. Its input are
-the measurements in `data/groundtruth/` (origins, licences and methods: `data/groundtruth/README.md`) and the presets of
-the package. Errors are relative to the measured value, in percent; a negative error means that the simulation is too
+One command, `{COMMAND}` (or `make fidelity`), run in the repository's folder, computes all figures below. Its inputs
+are the measurements in `data/groundtruth/` (origins, licences and methods: `data/groundtruth/README.md`) and the
+presets of the package.
+Errors are relative to the measured value, in percent; a negative error means that the simulation is too
 fast. `ideal` is `preset: ideal`: full memory bandwidth and 70 % of the dense peak. It is a bound for teaching, not a
 prediction. `{COMMAND} --fit FOLDER` fits the presets and computes their 5-fold held-out errors; `simqueue list presets`
 shows them.

@@ -51,7 +51,7 @@ def test_oversized_waits_where_nobody_refuses() -> None:
     """With ``unservable: wait`` the limits lets it in, and the run ends with it unfinished and named."""
     recording = play("chunked", {}, [(0.0, 9, 1), (0.0, 1, 1)], blocks=8, block_size=1, reject=False)
     assert seen(recording, "status") == {"a": "unfinished", "b": "unfinished"}  # b stands behind it
-    assert recording.warnings == ("2 requests could never run to the end and stay unfinished: a, b",)
+    assert recording.warnings == ("2 requests can never be completed and are unfinished: a, b",)
 
 
 @pytest.mark.parametrize("name", ["static", "chunked", "continuous"])

@@ -20,7 +20,7 @@ ASKED = [(0.0, 4, 3), (0.0, 2, 1), (0.5, 1, 2)]
 
 
 def test_wave_ends_with_its_longest_request() -> None:
-    """Tokens come as they are made; seats, blocks and answers are released together at the wave's end."""
+    """Tokens come when they are generated; seats, blocks and answers are released together at the wave's end."""
     recording = play("static", {"max_num_seqs": 2}, ASKED)
     # 0 s: both prompts; 1 s and 2 s: a alone makes tokens (attends to 5, 6) on two held seats; 3 s: c
     assert seen(recording, "first_token_s", "last_token_s", "finish_s") == {
@@ -97,7 +97,7 @@ def test_fixed_wave_without_a_timeout_may_never_start() -> None:
     """Nothing ever fills the wave: the run ends, the request is unfinished and named."""
     recording = play("static", {"max_num_seqs": 2, "batch": "fixed"}, [(0.0, 1, 1)])
     assert seen(recording, "status", "finish_s") == {"a": ("unfinished", None)}
-    assert recording.warnings == ("1 request could never run to the end and stay unfinished: a",)
+    assert recording.warnings == ("1 request can never be completed and are unfinished: a",)
 
 
 def test_wave_is_no_larger_than_its_padded_reservation() -> None:

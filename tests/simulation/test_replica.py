@@ -185,7 +185,7 @@ def test_circle_ends_the_run_with_everybody_named() -> None:
     keys = {"max_num_seqs": 2, "max_num_batched_tokens": 8, "chunk_tokens": 1}
     recording = play("chunked", keys, [(0.0, 4, 1), (0.0, 4, 1)], blocks=2, block_size=1, reject=False)
     assert seen(recording, "status", "tokens_emitted") == {"a": ("unfinished", 0), "b": ("unfinished", 0)}
-    assert recording.warnings == ("2 requests could never run to the end and stay unfinished: a, b",)
+    assert recording.warnings == ("2 requests can never be completed and are unfinished: a, b",)
 
 
 @pytest.mark.parametrize("arrival_s", [0.5, 1.0, 2.5, 3.5, 4.0, 77.0])

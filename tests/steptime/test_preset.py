@@ -120,8 +120,8 @@ def test_a_run_inside_the_range_is_told_nothing(tmp_path: Path) -> None:
     ("batch", "said"),
     [
         (Batch(65, 65, 65, (), 65), "1 to 64 decodes per step; 100 % of the steps are outside, with 65 to 65"),
-        (Batch(2, 2, 10_000, (), 2), "1 to 4096 tokens of context per decode; 100 % .* with 5000 to 5000"),
-        (Batch(prefill=((0, 8),)), "16 to 2048 prompt tokens per step; 100 % .* with 8 to 8"),
+        (Batch(2, 2, 10_000, (), 2), "1 to 4,096 tokens of context per decode; 100 % .* with 5,000 to 5,000"),
+        (Batch(prefill=((0, 8),)), "16 to 2,048 prompt tokens per step; 100 % .* with 8 to 8"),
     ],
 )
 def test_leaving_the_range_is_told_with_the_range(tmp_path: Path, batch: Batch, said: str) -> None:
@@ -140,7 +140,7 @@ def test_repeated_steps_count_at_their_last_context(tmp_path: Path) -> None:
         "repeat": np.array([3, 297]),
     }
     (warning,) = fitted(tmp_path).warnings(steps)
-    assert "1 % of the steps are outside, with 4097 to 4097" in warning
+    assert "1 % of the steps are outside, with 4,097 to 4,097" in warning
 
 
 def test_other_hardware_is_told(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def calibrate(
         bool, Option("--drop-bad-rows", help="Leave bad rows out and name each one. Without this, bad rows are errors.")
     ] = False,
     max_num_seqs: Annotated[
-        int, Option("--max-num-seqs", metavar="N", min=1, help="Served, requests: most requests running at once.")
+        int, Option("--max-num-seqs", metavar="N", min=1, help="Served, requests: maximum number of running requests.")
     ] = 256,
     max_num_batched_tokens: Annotated[
         int, Option("--max-num-batched-tokens", metavar="N", min=1, help="Served, requests: token budget per step.")

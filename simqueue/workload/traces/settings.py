@@ -56,13 +56,13 @@ class TraceSettings(Settings):
     start_s: float = Field(
         default=0.0,
         ge=0,
-        description="leave out rows before this time, counted from the first row of the file, in the file's time",
+        description="rows before this time are left out; 0 is the first row of the file, before rate_scale",
         json_schema_extra={"unit": "s"},
     )
     end_s: float | None = Field(
         default=None,
         gt=0,
-        description="leave out rows at and after this time, counted like start_s; null: to the end",
+        description="rows at and after this time are left out, counted like start_s; null: to the end",
         json_schema_extra={"unit": "s"},
     )
     start_row: int = Field(
