@@ -1,9 +1,20 @@
-"""Misspelt names: the one way in which an error says what is unknown and what was probably meant."""
+"""Names: which ones are valid, and how errors report an unknown one."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+from typing import Final
+
+PLAIN_RULE: Final = "must be letters, digits, '_' and '-', starting with a letter or a digit"
+"""What `is_plain` checks, for error messages."""
+_PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+def is_plain(name: str) -> bool:
+    """Return whether a policy, a scheduler or a workload can have this name."""
+    return _PLAIN.fullmatch(name) is not None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -69,7 +69,7 @@ def given_by(base: str | None, found: Fit) -> dict[str, tuple[float | None, str]
     return given
 
 
-def doubts(found: Fit, all_errors: ErrorRow, least: float = ENOUGH_PERCENT) -> Iterator[str]:
+def doubts(found: Fit, all_errors: ErrorRow, base: str | None = None, least: float = ENOUGH_PERCENT) -> Iterator[str]:
     """Yield warnings about a fit: values that the data does not determine, and large errors.
 
     Parameters
@@ -78,21 +78,37 @@ def doubts(found: Fit, all_errors: ErrorRow, least: float = ENOUGH_PERCENT) -> I
         The fit.
     all_errors : ErrorRow
         The errors over all fitted rows.
+    base : str or None
+        The preset of the values that were not fitted.
     least : float
         Mean absolute error in percent above which there is a warning.
     """
     loose = [name for name in found.free if name in found.not_identified]
     if loose:
-        which = "none" if len(loose) == len(found.free) else f"only {len(found.free) - len(loose)}"
-        yield (
-            f"the data determines {which} of the {len(found.free)} fitted values; not determined: {', '.join(loose)}; "
-            "do not use them for other batches: fit fewer values with --free, give --base, or add more varied rows"
-        )
+        advice = "fit fewer values with --free, " + ("" if base else "give --base, ") + "or add more varied rows"
+        which = "it" if len(loose) == 1 else "them"
+        yield f"{_undetermined(loose, len(found.free))}; do not use {which} for other batches: {advice}"
     if all_errors.mape > least:
         yield (
-            f"the mean error on the fitted rows is {all_errors.mape:.1f} %, above {least:g} %: "
+            f"the mean error on the fitted rows is {_above(all_errors.mape, least)}: "
             "step-time model, model, GPU and server settings do not describe these measurements"
         )
+
+
+def _undetermined(loose: Sequence[str], fitted: int) -> str:
+    if fitted == 1:
+        return f"the data does not determine the fitted value {loose[0]}"
+    which = "none" if len(loose) == fitted else f"only {fitted - len(loose)}"
+    return f"the data determines {which} of the {fitted} fitted values; not determined: {', '.join(loose)}"
+
+
+def _above(percent: float, limit: float) -> str:
+    """Return a percentage and the limit that it exceeds, with the decimals that show it."""
+    for decimals in (1, 2):
+        text = f"{percent:.{decimals}f}"
+        if float(text) > limit:
+            return f"{text} %, above {limit:g} %"
+    return f"slightly above {limit:g} %"
 
 
 def _base(base: str | None) -> Preset | None:

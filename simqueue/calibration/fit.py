@@ -111,7 +111,7 @@ def fit(
     InputError
         If there are fewer cases than coefficients to fit, or a coefficient is unknown.
     """
-    _check_determined(cases, free)
+    _check_determined(cases, free, fixed)
     measured = np.array([case.measured_s for case in cases])
     low, high = (np.array([BOUNDS[name][end] for name in free]) for end in (0, 1))
     scale = np.array([{**START, **(start or {})}[name] for name in free])
@@ -133,7 +133,7 @@ def fit(
     return Fit(final, tuple(free), dict(zip(free, map(float, spread), strict=True)), loose, predict(cases, final))
 
 
-def _check_determined(cases: Sequence[Case], free: Sequence[str]) -> None:
+def _check_determined(cases: Sequence[Case], free: Sequence[str], fixed: Mapping[str, float | None] | None) -> None:
     """Check that all values to fit exist and that there are enough rows for them."""
     for name in free:
         if name not in BOUNDS:
@@ -143,7 +143,8 @@ def _check_determined(cases: Sequence[Case], free: Sequence[str]) -> None:
     if len(cases) < len(free):
         raise InputError(
             f"calibrate: {len(cases)} rows cannot determine {len(free)} values ({', '.join(free)}); "
-            f"fit at most {len(cases)} with --free and take the others from a preset with --base"
+            f"fit at most {len(cases)} with --free"
+            + ("" if fixed else " and take the others from a preset with --base")
         )
 
 

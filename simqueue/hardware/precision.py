@@ -29,7 +29,7 @@ def known_format(name: str | None) -> WeightFormat | None:
     """
     if name is None or name in BYTES:
         return cast("WeightFormat | None", name)
-    raise InputError(f"weights: {unknown('format', name, BYTES)}")
+    raise InputError(unknown("format", name, BYTES), "weights")
 
 
 class DtypeSettings(Settings):

@@ -12,6 +12,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationEr
 from simqueue.errors import Problem
 from simqueue.hardware import DtypeSettings, GpuChoice, ModelChoice
 from simqueue.kvcache.settings import KVCacheSettings
+from simqueue.names import PLAIN_RULE, is_plain
 from simqueue.scenario.policies import PolicyEntry, PolicySettings
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolve import resolve
@@ -26,7 +27,6 @@ from simqueue.workload.settings import WorkloadSettings
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
-_POLICY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 class Scenario(Settings):
@@ -193,9 +193,8 @@ class Scenario(Settings):
         if not _NAME.fullmatch(self.name):
             yield Problem(("name",), "must be letters, digits, '.', '_' and '-', starting with a letter or a digit")
         for name in self.policies:
-            if not _POLICY_NAME.fullmatch(name):
-                text = "the name of a policy must be letters, digits, '_' and '-', starting with a letter or a digit"
-                yield Problem(("policies", name), text)
+            if not is_plain(name):
+                yield Problem(("policies", name), f"the name of a policy {PLAIN_RULE}")
 
     def _bad_workloads(self) -> Iterator[Problem]:
         if self.workload is None and self.workloads is None:
@@ -203,9 +202,8 @@ class Scenario(Settings):
         elif self.workload is not None and self.workloads is not None:
             yield Problem(("workloads",), "cannot be combined with workload; give one of the two")
         for name in self.workloads or {}:
-            if not _POLICY_NAME.fullmatch(name):
-                text = "the name of a workload must be letters, digits, '_' and '-', starting with a letter or a digit"
-                yield Problem(("workloads", name), text)
+            if not is_plain(name):
+                yield Problem(("workloads", name), f"the name of a workload {PLAIN_RULE}")
 
     def _bad_times(self) -> Iterator[Problem]:
         yield from time_problems(self.horizon_s, self.warmup_s)

@@ -149,6 +149,10 @@ class Policy:
         """
         return None
 
+    def waits_for(self) -> str | None:
+        """Return what the waiting requests wait for if nothing runs and none arrives, or None if no key can help."""
+        return None
+
     # -- what happens --------------------------------------------------------------------------------------------
 
     @abstractmethod

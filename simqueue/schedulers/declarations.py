@@ -21,7 +21,9 @@ from simqueue.schedulers.waiting import WaitingQueue
 
 ALL = "*"
 """In `Policy.steady_rules`: every rule that the class defines."""
-_SHOWN = frozenset({"Settings", "summary", "steady_rules", "counts_idle_slots", "keeps_finished", "batching"})
+_SHOWN = frozenset(
+    {"Settings", "summary", "steady_rules", "counts_idle_slots", "keeps_finished", "batching", "waits_for"}
+)
 _DESCRIPTORS = (property, classmethod, staticmethod)
 _STEADY = frozenset({"victim", "state", "members", "check"})
 """Need no declaration: a step in which a request is preempted is never repeated, and checks decide nothing."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from simqueue.errors import InputError
+from simqueue.names import PLAIN_RULE, is_plain
 from simqueue.schedulers.base import Policy
 from simqueue.schedulers.declarations import ALL
 from simqueue.schedulers.iteration import IterationPolicy
@@ -35,11 +36,16 @@ def scheduler(name: str) -> Callable[[P], P]:
     Raises
     ------
     InputError
-        If another class already has that name, the class lacks a method that it must have, it has as an attribute of
-        the class what belongs to its objects, or it declares rules as steady that it does not define.
+        If the name is not valid, another class has it, or what is decorated is not a `Policy` class. Also if the class
+        lacks a method that it must have, has as an attribute of the class what belongs to its objects, or declares
+        rules as steady that it does not define.
     """
 
+    _check_name(name)
+
     def register(policy: P) -> P:
+        if not (isinstance(policy, type) and issubclass(policy, Policy)):
+            raise InputError(f"scheduler '{name}': {policy!r} must be a class derived from Policy")
         _check(policy)
         other = SCHEDULERS.get(name)
         if other is not None and not _is_same(policy, other):
@@ -74,6 +80,14 @@ def _is_same(policy: type[Policy], other: type[Policy]) -> bool:
 
 def _is_own(cls: type) -> bool:
     return cls.__module__.startswith("simqueue.")
+
+
+def _check_name(name: object) -> None:
+    """Reject what a scenario could not name, or a decorator without its name."""
+    if not isinstance(name, str):
+        raise InputError(f"scheduler: {name!r} must be a name, such as @scheduler('my-policy')")
+    if not is_plain(name):
+        raise InputError(f"scheduler {name!r}: {PLAIN_RULE}")
 
 
 def _check(policy: type[Policy]) -> None:

@@ -105,6 +105,13 @@ class Static(Policy):
         """Requests run in padded waves."""
         return Batching("static", self.settings.max_num_seqs)
 
+    def waits_for(self) -> str | None:
+        """Return that a fixed wave without a timeout is not full, if that is so."""
+        settings, count = self.settings, len(self.waiting)
+        if settings.batch == "dynamic" or settings.wave_timeout_s is not None or count >= settings.max_num_seqs:
+            return None
+        return f"the last wave has {count} of max_num_seqs = {settings.max_num_seqs}; wave_timeout_s would start it"
+
     def add(self, job: Job) -> bool:
         """Queue `job`; it changes nothing while a wave runs."""
         job.output_tokens = self.limits.output_tokens(job.request)

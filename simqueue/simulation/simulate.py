@@ -202,8 +202,10 @@ class Simulation:
             return []
         names = ", ".join(job.request.request_id for job in stuck[:NAMED])
         more = f" and {len(stuck) - NAMED} more" if len(stuck) > NAMED else ""
-        many = "request" if len(stuck) == 1 else "requests"
-        return [f"{len(stuck)} {many} can never be completed and are unfinished: {names}{more}"]
+        many, verb = ("request", "is") if len(stuck) == 1 else ("requests", "are")
+        reason = self.policy.waits_for()
+        told = f"; {reason}" if reason else ""
+        return [f"{len(stuck)} {many} can never be completed and {verb} unfinished: {names}{more}{told}"]
 
 
 @contextmanager

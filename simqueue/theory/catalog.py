@@ -85,7 +85,10 @@ def evaluate(name: str, given: Mapping[str, float]) -> dict[str, float]:
     if missing:
         raise InputError(f"{name}: missing parameter '{missing[0]}'; parameters: {', '.join(known)}")
     values = {key: _number(name, key, str(known[key].annotation), value) for key, value in given.items()}
-    return _named(formula(**values))
+    try:
+        return _named(formula(**values))
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
 
 
 def _named(found: Any) -> dict[str, float]:

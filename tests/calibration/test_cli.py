@@ -3,11 +3,14 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from simqueue.calibration import ErrorRow, Fit
+from simqueue.calibration.choice import doubts
 from simqueue.cli import run_command
 from simqueue.hardware import load_gpu, load_model
-from simqueue.steptime import Batch, RooflineSettings, load_preset
+from simqueue.steptime import Batch, Coefficients, RooflineSettings, load_preset
 from simqueue.steptime.build import build
 
 MODEL = ["--model", "llama-3.1-8b", "--gpu", "h100-sxm"]
@@ -78,13 +81,21 @@ def test_explain_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([], "the step is empty; give --decode, --prefill, or both"),
         (["--prefill", "1:x"], "--prefill: '1:x' must be NEW or PAST:NEW"),
-        (["--decode", "1", "--preset", "vllm-h10"], "did you mean 'vllm-h100'"),
-        (["--decode", "1", "--weights", "int3"], "weights: unknown format 'int3'; known: fp32, bf16, fp8, fp4"),
-        (["--decode", "1", "--tensor-parallel", "3"], "cannot be divided over 3 GPUs"),
+        (
+            ["--decode", "1", "--preset", "vllm-h10"],
+            "error: --preset: unknown preset 'vllm-h10'; did you mean 'vllm-h100'",
+        ),
+        (
+            ["--decode", "1", "--weights", "int3"],
+            "error: --weights: unknown format 'int3'; known: fp32, bf16, fp8, fp4",
+        ),
+        (["--decode", "1", "--tensor-parallel", "3"], "error: --tensor-parallel: the 32 heads and 8 KV heads of"),
+        (["--decode", "1", "--model", "llama-9"], "error: --model: unknown model 'llama-9'"),
+        (["--decode", "1", "--gpu", "h1000"], "error: --gpu: unknown gpu 'h1000'"),
     ],
 )
 def test_explain_rejects_in_one_line(capsys: pytest.CaptureFixture[str], extra: list[str], said: str) -> None:
-    """Bad input exits with 2 and one line."""
+    """Bad input exits with 2 and one line, which names the flag and gives the value once."""
     assert run_command(["explain", *MODEL, *extra]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
@@ -192,3 +203,27 @@ def test_too_few_rows_point_to_a_base(measured: Path, capsys: pytest.CaptureFixt
     (line,) = capsys.readouterr().err.splitlines()
     assert "2 rows cannot determine 4 values" in line
     assert line.endswith("fit at most 2 with --free and take the others from a preset with --base")
+
+
+def test_advice_names_no_base_if_one_is_given() -> None:
+    """One value that the rows do not determine is told as one value, and --base is advised only if it is not given."""
+    found = Fit(Coefficients(bandwidth_share=1.0, mfu=1.0), ("mfu",), {}, {"mfu": "no row depends on it"}, np.zeros(4))
+    small = ErrorRow("all", 4, 1.0, 1.0, 0.0, 1.0)
+    (line,) = doubts(found, small, "vllm-h100-kernels")
+    assert line == (
+        "the data does not determine the fitted value mfu; do not use it for other batches: fit fewer values with "
+        "--free, or add more varied rows"
+    )
+    (line,) = doubts(found, small)
+    assert line.endswith("fit fewer values with --free, give --base, or add more varied rows")
+
+
+@pytest.mark.parametrize(
+    ("mape", "shown"), [(12.34, "12.3 %, above 10"), (10.04, "10.04 %, above 10"), (10.0001, "slightly above 10")]
+)
+def test_a_mean_error_above_the_limit_is_shown_above_it(mape: float, shown: str) -> None:
+    """Rounding never makes the warning compare a number with itself."""
+    errors = ErrorRow("all", 4, mape, mape, 0.0, mape)
+    (line,) = doubts(Fit(Coefficients(bandwidth_share=1.0, mfu=1.0), (), {}, {}, np.zeros(4)), errors)
+    assert f"is {shown} %: " in line
+    assert "is 10.0 %" not in line

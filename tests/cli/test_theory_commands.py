@@ -45,8 +45,8 @@ def test_theory_lists_describes_and_evaluates(capsys: pytest.CaptureFixture[str]
     ("arguments", "told"),
     [
         (["mm2", "x=1"], "did you mean 'mmc'"),
-        (["mm1", "arrival_rate=fast", "service_rate=1"], "KEY=NUMBER"),
-        (["mm1", "arrival_rate=2", "service_rate=1"], "steady state"),
+        (["mm1", "arrival_rate=fast", "service_rate=1"], "error: mm1: arrival_rate = 'fast': must be KEY=NUMBER"),
+        (["mm1", "arrival_rate=2", "service_rate=1"], "error: mm1: utilisation 2: must be > 0 and < 1"),
     ],
 )
 def test_theory_explains_mistakes(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,6 +68,22 @@ def test_a_class_that_could_not_work_is_refused_when_it_is_registered(policy: ty
     assert "of-my-own" not in SCHEDULERS
 
 
+@pytest.mark.parametrize(
+    ("name", "policy", "said"),
+    [
+        ("my policy", Chunked, "scheduler 'my policy': must be letters, digits, '_' and '-', starting with"),
+        ("", Chunked, "scheduler '': must be letters"),
+        (Chunked, Chunked, "scheduler: <class .*Chunked'> must be a name, such as @scheduler"),
+        ("mine", object, "scheduler 'mine': <class 'object'> must be a class derived from Policy"),
+        ("mine", len, "scheduler 'mine': <built-in function len> must be a class derived from Policy"),
+    ],
+)
+def test_a_scheduler_has_a_plain_name_and_is_a_policy(name: Any, policy: Any, said: str) -> None:
+    """A name that no scenario could give, and an object that is no policy, are errors."""
+    with pytest.raises(InputError, match=said):
+        scheduler(name)(policy)
+
+
 class Greedy(Chunked):
     """Gives a request one token more than it has left, or takes some away."""
 

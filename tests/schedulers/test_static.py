@@ -94,10 +94,13 @@ def test_arrival_at_the_very_timeout_joins() -> None:
 
 
 def test_fixed_wave_without_a_timeout_may_never_start() -> None:
-    """Nothing ever fills the wave: the run ends, the request is unfinished and named."""
+    """Nothing ever fills the wave: the run ends, and the warning names the request and the key that starts the wave."""
     recording = play("static", {"max_num_seqs": 2, "batch": "fixed"}, [(0.0, 1, 1)])
     assert seen(recording, "status", "finish_s") == {"a": ("unfinished", None)}
-    assert recording.warnings == ("1 request can never be completed and are unfinished: a",)
+    assert recording.warnings == (
+        "1 request can never be completed and is unfinished: a; the last wave has 1 of max_num_seqs = 2; "
+        "wave_timeout_s would start it",
+    )
 
 
 def test_wave_is_no_larger_than_its_padded_reservation() -> None:

@@ -146,6 +146,29 @@ def test_the_command_prints_strict_json(tmp_path: Path, capsys: pytest.CaptureFi
     assert run_command(["workload", str(file), "--set", "workloads.chat.num_requests=0"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        (["--out", "taken"], "taken: is a file; must be a folder"),
+        (["--out", "taken/inner"], "taken/inner: cannot be created: Not a directory"),
+        (["--out", "new", "--json"], "--out cannot be used with --json"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], extra: list[str], said: str
+) -> None:
+    """An output folder that is a file, or that --json would ignore, exits with 2 and one line, and prints nothing."""
+    monkeypatch.chdir(tmp_path)
+    Path("two.json").write_text(json.dumps(SCENARIO))
+    Path("taken").write_text("")
+    assert run_command(["workload", "two.json", *extra]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    (line,) = told.err.splitlines()
+    assert said in line
+    assert not Path("new").exists()
+
+
 def test_a_burst_of_one_instant_can_be_drawn(tmp_path: Path) -> None:
     """Workloads without an arrival curve, or without requests, still have a figure."""
     from simqueue.figures.workload import save_workload_figure

@@ -15,12 +15,10 @@ from simqueue.calibration.linear import StepMean, fit_linear, read_step_means
 from simqueue.calibration.request_log import fit_log
 from simqueue.calibration.rows import Target, read_steps
 from simqueue.calibration.served_rows import Server, read_log, read_means
-from simqueue.cli.actions.common import print_warnings
+from simqueue.cli.actions.common import load_hardware, print_warnings
 from simqueue.cli.actions.screen import console, empty_table
 from simqueue.cli.options import Kind
 from simqueue.errors import InputError, Problem
-from simqueue.hardware import load_gpu, load_model
-from simqueue.hardware.precision import known_format
 from simqueue.steptime.linear import LinearStepTime
 
 _LINEAR_VALUES = ("overhead_s", "per_prefill_token_s", "decode_base_s", "per_decode_s")
@@ -78,8 +76,7 @@ def calibrate(
         return
     if model is None or gpu is None:
         raise InputError(f"calibrate: --kind {kind.value} needs --model and --gpu")
-    chosen = load_model(model, Path()).with_precision(weights=known_format(weights))
-    target = Target(chosen, load_gpu(gpu, Path()), tensor_parallel)
+    target = Target(*load_hardware(model, gpu, weights), tensor_parallel)
     server = Server(
         max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens, blocks=blocks, shortest=shortest
     )
@@ -118,7 +115,7 @@ def _calibrate(job: _Job, out: Path) -> None:
     out.write_text(preset_text(found, origin, errors, valid_range(cases)), encoding="utf-8")
     _show_values(found)
     _show_errors(errors)
-    warnings = list(doubts(found, errors[0]))
+    warnings = list(doubts(found, errors[0], job.base))
     print_warnings(warnings)
     typer.echo(f"written: {out}")
     how = "to use it in spite of the warnings" if warnings else "to use it"

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import typer
 
+from simqueue.errors import InputError
+from simqueue.hardware import Gpu, Model, load_gpu, load_model
+from simqueue.hardware.precision import known_format
 from simqueue.scenario import Scenario, load
 from simqueue.scenario.library import find
 
@@ -30,6 +36,31 @@ def load_scenario(
     if replications is not None:
         given += ["precision=null", f"replications={replications}"]
     return load(find(argument), given, seed)
+
+
+@contextmanager
+def flag(name: str) -> Iterator[None]:
+    """Report errors raised inside as errors of this flag, such as ``--preset``, and of no key."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError.of(replace(problem, path=(), place=name) for problem in error.problems) from None
+
+
+def load_hardware(model: str, gpu: str, weights: str | None) -> tuple[Model, Gpu]:
+    """Return the model and the GPU that the flags ``--model``, ``--gpu`` and ``--weights`` describe.
+
+    Raises
+    ------
+    InputError
+        If one of them does not exist; the error names the flag.
+    """
+    with flag("--weights"):
+        stored = known_format(weights)
+    with flag("--model"):
+        chosen = load_model(model, Path()).with_precision(weights=stored)
+    with flag("--gpu"):
+        return chosen, load_gpu(gpu, Path())
 
 
 def print_json(content: Any) -> None:

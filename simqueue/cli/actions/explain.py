@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import typer
 
-from simqueue.cli.actions.common import print_warnings
+from simqueue.cli.actions.common import flag, load_hardware, print_warnings
 from simqueue.cli.actions.screen import console, empty_table
 from simqueue.datafiles.library import validated
 from simqueue.errors import InputError
-from simqueue.hardware import Gpu, Model, kv_pool_blocks, load_gpu, load_model
-from simqueue.hardware.precision import known_format
+from simqueue.hardware import Gpu, Model, kv_pool_blocks
 from simqueue.steptime import Batch, RooflineSettings, Term
 from simqueue.steptime.build import build_roofline
+from simqueue.steptime.preset import load_preset
 from simqueue.steptime.validity import as_columns
 
 
@@ -31,9 +30,12 @@ def explain(
     json_: bool,
 ) -> None:
     """Print the terms of the step, as a table or as JSON."""
+    with flag("--preset"):
+        load_preset(preset)
     settings = validated(RooflineSettings, {"preset": preset}, "--preset")
-    chosen = load_model(model, Path()).with_precision(weights=known_format(weights))
-    accelerator = load_gpu(gpu, Path())
+    chosen, accelerator = load_hardware(model, gpu, weights)
+    with flag("--tensor-parallel"):
+        chosen.check_tensor_parallel(tensor_parallel)
     step_time = build_roofline(settings, chosen, accelerator, tensor_parallel)
     batch = _batch(decode, context, prefill or [])
     seconds, terms = step_time.seconds(batch), step_time.explain(batch)

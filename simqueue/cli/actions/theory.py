@@ -25,20 +25,20 @@ def theory(name: str | None, values: list[str] | None, json_: bool) -> None:
         typer.echo(description(FORMULAS[name]))
         _print_pairs(list(parameters(FORMULAS[name]).items()))
         return
-    found = evaluate(name, dict(_parsed(text) for text in values))
+    found = evaluate(name, dict(_parsed(name, text) for text in values))
     if json_:
         typer.echo(json.dumps(found))
         return
     _print_pairs([(key, f"{value:.8g}") for key, value in found.items()])
 
 
-def _parsed(text: str) -> tuple[str, float]:
+def _parsed(formula: str, text: str) -> tuple[str, float]:
     key, sign, value = text.partition("=")
     try:
         return key, float(value)
     except ValueError:
         shown = f"{key} = '{value}'" if sign else f"'{text}'"
-        raise InputError(f"theory: {shown}: must be KEY=NUMBER, for example arrival_rate=0.8") from None
+        raise InputError(f"{formula}: {shown}: must be KEY=NUMBER, for example arrival_rate=0.8") from None
 
 
 def _print_pairs(pairs: list[tuple[str, str]]) -> None:

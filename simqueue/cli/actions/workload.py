@@ -13,7 +13,7 @@ from rich.table import Table
 from simqueue import figures
 from simqueue.cli.actions.common import load_scenario
 from simqueue.cli.actions.screen import console, empty_table
-from simqueue.errors import inside
+from simqueue.errors import InputError, inside
 from simqueue.scenario import ResolvedScenario
 from simqueue.scenario.resolved import workload_path
 from simqueue.workload.describe import PERCENTILES, LengthDescription, WorkloadDescription, describe
@@ -25,18 +25,33 @@ def workload(
     scenario: str, set_: list[str] | None, seed: int | None, out: Path | None, json_: bool, no_figures: bool
 ) -> None:
     """Describe each workload of a scenario: as JSON, or as a table and a figure."""
+    if json_ and out is not None:
+        raise InputError("workload: --out cannot be used with --json, which draws no figure")
     loaded = load_scenario(scenario, set_, seed).resolve()
     described = _described(loaded)
     if json_:
         typer.echo(json.dumps({one.name: _values(one) for one in described}, allow_nan=False, ensure_ascii=False))
         return
+    folder = out or _RESULTS / f"{loaded.name}-workload"
+    if not no_figures:
+        _create(folder)
     for line in (note for one in described for note in one.notes):
         typer.echo(f"note: {line}")
     console().print(_table(described))
     if not no_figures:
         typer.echo("written:")
-        for path in figures.save_workload_figure(described, out or _RESULTS / f"{loaded.name}-workload"):
+        for path in figures.save_workload_figure(described, folder):
             typer.echo(f"  {path}")
+
+
+def _create(folder: Path) -> None:
+    """Create the folder of the figure if it does not exist."""
+    if folder.is_file():
+        raise InputError(f"{folder}: is a file; must be a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be created: {error.strerror}") from error
 
 
 def _described(scenario: ResolvedScenario) -> list[WorkloadDescription]:
