@@ -40,7 +40,6 @@ def scheduler(name: str) -> Callable[[P], P]:
         lacks a method that it must have, has as an attribute of the class what belongs to its objects, or declares
         rules as steady that it does not define.
     """
-
     _check_name(name)
 
     def register(policy: P) -> P:
