@@ -353,3 +353,9 @@ def test_no_step_without_length_is_priced(output_tokens: int) -> None:
     """One decode, two or many in a row: the first that takes no time is found, whatever is priced at once."""
     with pytest.raises(InputError, match="a step is too short to move the clock at 1 s"):
         simulate(make_policy("chunked"), [(0.0, 8, output_tokens), (50.0, 8, 1)], step_time=Odd(0.0))
+
+
+def test_the_head_of_the_queue_needs_a_free_seat() -> None:
+    """With one seat the second request cannot be admitted, though it waits."""
+    with pytest.raises(RunError, match=r"Eager: step\.admit_head needs a waiting request and a free seat"):
+        simulate(make_policy(Eager, {"max_num_seqs": 1}), [(0.0, 1, 1), (0.0, 1, 1)])
