@@ -143,3 +143,19 @@ def test_a_prompt_that_a_policy_preempts_gives_back_what_it_held() -> None:
         (3.0, 1, 4, 12, 0),
     ]
     assert seen(recording, "finish_s", "preemptions", "recomputed_tokens") == {"a": (6.0, 0, 0), "b": (4.0, 1, 4)}
+
+
+class AdmitsFirst(Chunked):
+    """Admits before it goes on with prompts."""
+
+    def compose(self, step: Step) -> None:
+        """New requests, then prompts, then decodes."""
+        step.admit_waiting()
+        step.continue_prefills()
+        step.decode_all()
+
+
+def test_a_prompt_has_one_chunk_in_a_step() -> None:
+    """A request that has just been admitted is not served again with the unfinished prompts."""
+    recording = simulate(make_policy(AdmitsFirst, BUDGET), [(0.0, 8, 2), (0.5, 4, 1)])
+    assert rows(recording, "decode_seqs", "prefill_tokens") == [(0, 4), (0, 8), (1, 0)]

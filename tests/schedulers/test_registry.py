@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from simqueue.errors import InputError, RunError
+from simqueue.request import Job, Request
 from simqueue.schedulers import SCHEDULERS, Chunked, IterationPolicy, Later, Plan, Policy, scheduler
 from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.steptime import Batch, StepTime
@@ -355,7 +356,12 @@ def test_no_step_without_length_is_priced(output_tokens: int) -> None:
         simulate(make_policy("chunked"), [(0.0, 8, output_tokens), (50.0, 8, 1)], step_time=Odd(0.0))
 
 
-def test_the_head_of_the_queue_needs_a_free_seat() -> None:
-    """With one seat the second request cannot be admitted, though it waits."""
+@pytest.mark.parametrize(("seats", "requests"), [(4, 1), (1, 2)])
+def test_the_head_of_the_queue_needs_a_free_seat(seats: int, requests: int) -> None:
+    """No request waits though seats are free, or one waits for the only seat: the verb says so at once."""
+    policy = make_policy(Eager, {"max_num_seqs": seats})
+    for index in range(requests):
+        policy.add(Job(Request(str(index), 0.0, 1, 1), index))
     with pytest.raises(RunError, match=r"Eager: step\.admit_head needs a waiting request and a free seat"):
-        simulate(make_policy(Eager, {"max_num_seqs": 1}), [(0.0, 1, 1), (0.0, 1, 1)])
+        policy.plan(0.0)
+    assert len(policy.running) == 1

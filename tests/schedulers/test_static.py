@@ -240,3 +240,10 @@ def test_a_request_that_ends_with_the_plan_ends_once_if_it_is_cancelled() -> Non
     assert plan.ended == [jobs[1]]
     assert policy.cancel(jobs[1], [plan]) == []
     assert (plan.ended, plan.finishing) == ([jobs[1]], [jobs[1]])
+
+
+def test_a_wave_can_fill_the_pool() -> None:
+    """One row of 6 + 5 - 1 tokens needs all 10 blocks; two rows of 5 do as well."""
+    assert seen(play("static", {}, [(0.0, 6, 5)], blocks=10, block_size=1)) == {"a": (1.0, 5.0)}
+    both = play("static", {}, [(0.0, 1, 5), (0.0, 1, 5)], blocks=10, block_size=1)
+    assert seen(both) == {"a": (1.0, 5.0), "b": (1.0, 5.0)}
