@@ -20,9 +20,9 @@ def save(result: Result, directory: Path, *, draw: bool) -> list[Path]:
     """Write `result` to `directory` and return the paths of its files.
 
     The files are requests.parquet, steps.parquet, summary.csv, replications.csv (with several replications),
-    summary.json (the summary with scenario, version, seed and warnings), scenario.json (resolved), and figures/ as PNG
-    and SVG. A marker file (`MARKER`) lists them. All files are written to a temporary folder next to the target, which
-    is renamed at the end. No file contains a date.
+    summary.json (the summary with scenario, version, seed, warnings and latency limits), scenario.json (resolved), and
+    figures/ as PNG and SVG. A marker file (`MARKER`) lists them. All files are written to a temporary folder next to
+    the target, which is renamed at the end. No file contains a date.
 
     The target can be missing, an empty folder, or an earlier result, which is replaced.
 
@@ -90,7 +90,8 @@ def _write(result: Result, folder: Path, *, draw: bool) -> list[str]:
     result.requests.to_parquet(folder / "requests.parquet", index=False, compression="zstd")
     result.steps.to_parquet(folder / "steps.parquet", index=False, compression="zstd")
     result.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n")
-    _write_text(folder / "summary.json", result.to_json(requests=False, indent=2))
+    limits = {"slo": result.slo, "class_slo": result.class_slo}
+    _write_text(folder / "summary.json", _json(json.loads(result.to_json(requests=False)) | limits))
     _write_text(folder / "scenario.json", _json(result.scenario))
     names = ["requests.parquet", "steps.parquet", "summary.csv", "summary.json", "scenario.json"]
     if result.replicated:

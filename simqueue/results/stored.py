@@ -29,6 +29,8 @@ class StoredResult:
     steps: pd.DataFrame
     summary_rows: tuple[Row, ...]
     warnings: tuple[str, ...]
+    slo: Mapping[str, float]
+    class_slo: Mapping[str, Mapping[str, float]]
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -41,11 +43,6 @@ class StoredResult:
 
     def last_token_s(self, policy: str) -> None:
         """Return None: it is not stored."""
-
-    @property
-    def slo(self) -> Mapping[str, float]:
-        """Latency limits in milliseconds."""
-        return {name: limit for name, limit in (self.scenario.get("slo") or {}).items() if limit is not None}
 
     @property
     def warmup_s(self) -> float:
@@ -84,6 +81,13 @@ def read_result(folder: Path) -> StoredResult:
             steps=pd.read_parquet(folder / "steps.parquet"),
             summary_rows=tuple(said["summary"]),
             warnings=tuple(said["warnings"]),
+            slo=said["slo"] if "slo" in said else _scenario_slo(said["scenario"]),
+            class_slo=said.get("class_slo", {}),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{folder}: the result cannot be read: {' '.join(str(error).split())}") from error
+
+
+def _scenario_slo(scenario: Mapping[str, Any]) -> Mapping[str, float]:
+    """Return the limits of the scenario, for a result of a version that did not save those of the run."""
+    return {name: limit for name, limit in (scenario.get("slo") or {}).items() if limit is not None}

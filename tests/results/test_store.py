@@ -17,6 +17,7 @@ import pytest
 from simqueue.errors import InputError, RunError
 from simqueue.results import store
 from simqueue.results.result import PolicyRun, Result
+from simqueue.results.stored import read_result
 
 TABLES = ["requests.parquet", "scenario.json", "simqueue-result.json", "steps.parquet", "summary.csv", "summary.json"]
 
@@ -58,8 +59,31 @@ def test_tables_come_back_as_they_were(preempted_pair: Any, tmp_path: Path) -> N
     summary = pd.read_csv(tmp_path / "out" / "summary.csv")
     assert summary.columns.tolist() == result.summary.columns.tolist()
     assert summary["mean_tpot_ms"].tolist() == result.summary["mean_tpot_ms"].tolist()
-    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == json.loads(result.to_json(requests=False))
+    summary_json = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary_json == json.loads(result.to_json(requests=False)) | {"slo": {"ttft_ms": 500}, "class_slo": {}}
     assert json.loads((tmp_path / "out" / "scenario.json").read_text()) == {"name": "toy"}
+
+
+def test_latency_limits_come_back(preempted_pair: Any, tmp_path: Path) -> None:
+    """A result read from its folder has the limits of the run, wherever the scenario had them."""
+    runs = [PolicyRun("p", 0, preempted_pair)]
+    class_slo = {"chat": {"tpot_ms": 20.0}}
+    Result({"name": "toy"}, "0.1.0", 7, runs, slo={"ttft_ms": 100.0}, class_slo=class_slo).save(
+        tmp_path / "out", figures=False
+    )
+    back = read_result(tmp_path / "out")
+    assert back.slo == {"ttft_ms": 100.0}
+    assert back.class_slo == class_slo
+
+
+def test_a_result_saved_without_its_limits_has_those_of_the_scenario(preempted_pair: Any, tmp_path: Path) -> None:
+    """Earlier versions saved the limits as part of the scenario only."""
+    result_of(preempted_pair, slo={"ttft_ms": 250.0, "tpot_ms": None}).save(tmp_path / "out", figures=False)
+    file = tmp_path / "out" / "summary.json"
+    said = json.loads(file.read_text())
+    del said["slo"], said["class_slo"]
+    file.write_text(json.dumps(said))
+    assert read_result(tmp_path / "out").slo == {"ttft_ms": 250.0}
 
 
 def test_undefined_values_are_null_in_every_file(record: Any, tmp_path: Path) -> None:
