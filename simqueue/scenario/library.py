@@ -27,14 +27,16 @@ def find(argument: str | Path) -> Path:
     Raises
     ------
     InputError
-        There is no such file and no packaged scenario of that name.
+        There is no such file and no packaged scenario of that name. A folder is not a file.
     """
     path = Path(argument)
-    if path.exists():
+    if path.exists() and not path.is_dir():
         return path
     known = packaged_scenarios()
     if str(argument) in known:
         return known[str(argument)]
+    if path.is_dir():
+        raise InputError.at(str(argument), "this is a folder, not a file")
     if path.suffix or len(path.parts) > 1:  # certainly meant as a path
         raise InputError.at(str(argument), "there is no such file")
     raise InputError(f"{unknown('scenario', argument, known)}, or the path of a file")

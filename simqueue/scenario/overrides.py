@@ -9,7 +9,7 @@ from typing import Any
 
 from simqueue.errors import InputError, KeyPath
 from simqueue.names import unknown
-from simqueue.scenario.written import SHARED_KEYS
+from simqueue.scenario.written import SHARED_KEYS, look_up
 from simqueue.scenario.yamlfile import parse_value
 from simqueue.steptime import RooflineSettings
 
@@ -107,10 +107,8 @@ def _with_kind(data: dict[str, Any], override: Override) -> dict[KeyPath, str]:
     of_policy = len(where) == 3 and where[0] == "policies" and data.get("step_time") is None
     if where[-1:] != ["step_time"] or not (len(where) == 1 or of_policy) or key not in RooflineSettings.model_fields:
         return {}
-    place: Any = data
-    for step in where:
-        place = place[str(step)]
-    if "kind" in place:
+    place = look_up(data, tuple(map(str, where)))[1]
+    if not isinstance(place, dict) or "kind" in place:  # policies that are a list are reported later
         return {}
     place["kind"] = "roofline"
     return {(*where, "kind"): override.flag}
@@ -123,7 +121,7 @@ def _reject_new_name(before: dict[str, Any], after: dict[str, Any], override: Ov
     there = before.get(group)
     if not name or not kind or not isinstance(there, dict) or name in there:
         return
-    made = after[group][name]
+    made = look_up(after, (group, name))[1]  # None: a later flag has replaced the group
     if isinstance(made, dict) and not any(key in made for key in makers):
         raise InputError.at(override.flag, unknown(kind, name, there))
 

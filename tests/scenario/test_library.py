@@ -29,6 +29,16 @@ def test_a_file_comes_before_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert find("module08") == Path("module08")
 
 
+def test_a_folder_does_not_hide_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of results with the name of a packaged scenario is not taken for it; any other folder is an error."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("module08", "mine"):
+        Path(name).mkdir()
+    assert find("module08") == packaged_scenarios()["module08"]
+    with pytest.raises(InputError, match=r"^mine: this is a folder, not a file$"):
+        find("mine")
+
+
 def test_neither_file_nor_name() -> None:
     """Any other argument is an error with the nearest name."""
     with pytest.raises(

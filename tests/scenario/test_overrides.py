@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from simqueue.errors import InputError
-from simqueue.scenario.overrides import apply, override_seed, parse_override
+from simqueue.scenario.overrides import Override, apply, override_seed, parse_override
 
 
 def _applied(data: dict[str, Any], *texts: str) -> dict[str, Any]:
@@ -81,3 +81,18 @@ def test_errors_name_the_flag(text: str, words: str) -> None:
         _applied({"list": [5, 6], "word": "text"}, text)
     assert str(caught.value).startswith(f"--set {text}: ")
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("whole", [None, {}, 3, {"y": {"scheduler": "static"}}])
+@pytest.mark.parametrize("group", ["policies", "workloads"])
+def test_a_flag_inside_a_group_that_a_later_flag_replaces(group: str, whole: Any) -> None:
+    """The later flag wins; whether its value is allowed is decided when the scenario is validated."""
+    data = {group: {"a": {"scheduler": "chunked"}}}
+    assert apply(data, [parse_override(f"{group}.x.scheduler=chunked"), Override((group,), whole, "")])[0] == {
+        group: whole
+    }
+
+
+def test_a_step_time_in_a_list_of_policies() -> None:
+    """Policies written as a list, which is reported later, do not break the flag."""
+    assert _applied({"policies": [{}]}, "policies.0.step_time.mfu=0.5") == {"policies": [{"step_time": {"mfu": 0.5}}]}
