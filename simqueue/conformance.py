@@ -27,7 +27,6 @@ from simqueue.simulation.options import SeenStep
 US_PER_S = 1_000_000
 US_PER_MS = 1000
 _SAME = "="
-_KV_KEYS = ("block_size", "watermark")
 _NOT_FLAGS = ("block_size", "num_gpu_blocks", "usable_blocks", "max_model_len")
 
 

@@ -177,11 +177,6 @@ class Model:
         return (self.layers - self.window_layers) * self.kv_numbers_per_layer * self.kv_number_bytes
 
     @property
-    def window_kv_bytes(self) -> float:
-        """Most KV bytes per request in layers with a window."""
-        return self.window_layers * self.window_tokens * self.kv_numbers_per_layer * self.kv_number_bytes
-
-    @property
     def linear_flops_per_token(self) -> int:
         """FLOPs per token of all layers, without attention scores and output head: 2 per active parameter."""
         return 2 * (self.active_parameters - self.lookup_parameters - self.head_parameters)
@@ -200,17 +195,6 @@ class Model:
     def attention_flops_per_pair_and_layer(self) -> int:
         """FLOPs per (query, key) pair in one layer."""
         return 2 * self.heads * (self.head_dim + (self.value_dim or self.head_dim))
-
-    def prefill_attention_flops(self, past: int, new: int) -> int:
-        """Return the FLOPs of causal attention for `new` prompt tokens after `past` cached ones.
-
-        Without windows: ``4 * layers * heads * head_dim * (new * past + new * (new + 1) / 2)``. Each new token attends
-        to all past tokens, to the new tokens before it, and to itself. In a layer with a window, it attends to at most
-        the tokens of the window.
-        """
-        full = (self.layers - self.window_layers) * attention_pairs(past, new)
-        near = self.window_layers * window_pairs(past, new, self.window_tokens) if self.window_layers else 0
-        return self.attention_flops_per_pair_and_layer * (full + near)
 
     def kv_bytes_per_token_per_gpu(self, tensor_parallel: int) -> float:
         """Return the KV bytes per token on each GPU.
