@@ -7,8 +7,9 @@ from typing import Any
 
 import simpy
 
-from simqueue.request import Request
-from simqueue.simulation.clients import ConcurrencyLimit
+from simqueue.request import Request, Status
+from simqueue.simulation.clients import Clients, ConcurrencyLimit
+from simqueue.traffic import Rules
 
 
 def request(name: str, gives_up_s: float | None = None) -> Request:
@@ -96,3 +97,32 @@ def test_places_given_back_while_no_request_waits_stay_free() -> None:
     env.run()
     assert seen == [("c", 2.0, True), ("d", 2.0, True)]
     assert [one.request_id for one in limit.waiting()] == ["e"]
+
+
+class SlowServer:
+    """Answers after 10 s and notes what never reached it."""
+
+    def __init__(self, env: simpy.Environment) -> None:
+        self.env = env
+        self.missed: list[tuple[str, Status, float]] = []
+
+    def serve(self, request: Request) -> Generator[Any, Any, Status]:
+        """Answer."""
+        yield self.env.timeout(10.0)
+        return Status.FINISHED
+
+    def never_sent(self, request: Request, status: Status) -> None:
+        """Note the request."""
+        self.missed.append((request.request_id, status, self.env.now))
+
+
+def test_a_request_that_times_out_at_its_client_has_timed_out() -> None:
+    """b waits at its client behind a until 2 s; its client is told, and the server knows of it."""
+    env = simpy.Environment()
+    server = SlowServer(env)
+    clients = Clients(env, server, {"pool": Rules(max_concurrency=1)})
+    asked = [Request("a", 0.0, 1, 1, pool="pool"), Request("b", 0.0, 1, 1, gives_up_s=2.0, pool="pool")]
+    ends = [env.process(clients.ask(one)) for one in asked]
+    env.run()
+    assert [one.value for one in ends] == [Status.FINISHED, Status.TIMED_OUT]
+    assert server.missed == [("b", Status.TIMED_OUT, 2.0)]

@@ -135,6 +135,19 @@ def test_ends_come_in_the_latest_order_of_admission() -> None:
     assert counters.step(3) == [other, victim]
 
 
+def test_an_end_noted_before_a_preemption_does_not_count_behind_an_earlier_one() -> None:
+    """The request admitted again has its old last step and a new place in the order; another one ends before."""
+    counters = DecodeCounters(16, grows=True)
+    victim, other, short = joining(0, 5, 4), joining(1, 5, 4), joining(2, 5, 2)
+    for job in (victim, other, short):
+        counters.start(job)
+    counters.stop(victim)
+    victim.rank = 3
+    counters.start(victim)
+    assert counters.step(1) == [short]
+    assert counters.step(2) == [other, victim]
+
+
 def test_check_names_wrong_counters() -> None:
     """Counters that differ from a walk, or a forgotten end, are reported."""
     counters = DecodeCounters(4, grows=True)

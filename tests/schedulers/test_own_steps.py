@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from simqueue.kvcache import PrefixKVCache
 from simqueue.request import Job, Request
 from simqueue.schedulers import Chunked, RequestLimits, Step
@@ -159,3 +161,24 @@ def test_a_prompt_has_one_chunk_in_a_step() -> None:
     """A request that has just been admitted is not served again with the unfinished prompts."""
     recording = simulate(make_policy(AdmitsFirst, BUDGET), [(0.0, 8, 2), (0.5, 4, 1)])
     assert rows(recording, "decode_seqs", "prefill_tokens") == [(0, 4), (0, 8), (1, 0)]
+
+
+class Growing(Chunked):
+    """Gives 3 tokens in the first step and 6 in later ones, and notes what is left of the budget when it is asked."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self.left: list[int] = []
+
+    def chunk(self, job: Job, step: Step) -> int:
+        """Return 3 or 6 tokens, whatever is left."""
+        self.left.append(step.budget)
+        return min(job.rest_tokens, 6 if step.now_s else 3)
+
+
+def test_a_prompt_is_given_tokens_only_while_some_are_left() -> None:
+    """Of 6 tokens both prompts get 3 in the first step; then a takes all 6, and no chunk of b is asked for."""
+    policy = make_policy(Growing, {"max_num_seqs": 2, "max_num_batched_tokens": 6})
+    recording = simulate(policy, [(0.0, 9, 1), (0.0, 9, 1)])
+    assert rows(recording, "prefill_tokens", "prefill_seqs") == [(6, 2), (6, 1), (6, 1)]
+    assert policy.left == [6, 3, 6, 6]

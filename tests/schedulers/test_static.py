@@ -247,3 +247,11 @@ def test_a_wave_can_fill_the_pool() -> None:
     assert seen(play("static", {}, [(0.0, 6, 5)], blocks=10, block_size=1)) == {"a": (1.0, 5.0)}
     both = play("static", {}, [(0.0, 1, 5), (0.0, 1, 5)], blocks=10, block_size=1)
     assert seen(both) == {"a": (1.0, 5.0), "b": (1.0, 5.0)}
+
+
+def test_a_wave_ends_if_its_last_open_request_is_cancelled_between_steps() -> None:
+    """a has its token and keeps its seat for b; b is cancelled while no step runs: both leave, and the pool is free."""
+    policy, jobs, plan = static_plan([(0.0, 1, 1), (0.0, 1, 9)])
+    policy.commit(plan)
+    assert policy.cancel(jobs[1], []) == [jobs[1], jobs[0]]
+    assert (policy.members(), policy.kv.used, policy.free_seats) == ([], 0, 2)

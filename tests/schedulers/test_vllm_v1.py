@@ -362,6 +362,14 @@ def test_two_passed_over_prompts_change_places_at_every_step(output: int, first:
     assert sorted(finish_s, key=finish_s.__getitem__) == ["a", first, "c" if first == "b" else "b"]
 
 
+def test_prompts_are_not_passed_over_if_no_budget_is_left() -> None:
+    """a and b take the whole budget of the first step; c and d change places once, at 1 s, beside a's decode."""
+    rules = VllmV1Rules(unchunked_overflow="skip")
+    keys = {"max_num_seqs": 4, "max_num_batched_tokens": 20, "enable_chunked_prefill": False}
+    recording = play([(0.0, 10, 2), (0.0, 10, 1), (0.0, 20, 1), (0.0, 20, 1)], rules=rules, **keys)
+    assert seen(recording, "finish_s") == {"a": 2.0, "b": 1.0, "c": 4.0, "d": 3.0}
+
+
 def test_one_passed_over_prompt_keeps_no_steps_apart() -> None:
     """Alone in the queue it has no other place to come back to: the plan holds until a makes its last token."""
     flags = {"max_num_seqs": 4, "max_num_batched_tokens": 20, "enable_chunked_prefill": False}
