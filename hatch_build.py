@@ -109,8 +109,8 @@ def _compile(root: Path, folder: Path) -> list[str]:
     if shutil.which(compiler) is None:
         raise FileNotFoundError(f"there is no {compiler}")
     from mypyc.build import mypycify  # noqa: PLC0415  (not there where nothing is compiled)
-    from setuptools import Distribution  # noqa: PLC0415
-    from setuptools.command.build_ext import build_ext  # noqa: PLC0415
+    from setuptools import Distribution  # noqa: PLC0415 - same
+    from setuptools.command.build_ext import build_ext  # noqa: PLC0415 - same
 
     before, arguments = Path.cwd(), sys.argv
     shutil.copytree(root / "simqueue", folder / "source" / "simqueue", ignore=shutil.ignore_patterns("__pycache__"))

@@ -91,8 +91,9 @@ class VllmV1(IterationPolicy):
     def _serve_running(self, step: Step) -> None:
         """Serve the running requests by `_walk`, or with the same result from the sums over all of them."""
         blocks = step.begin_decodes()
+        short = step.budget < self.seats.decodes.seqs or self.walks  # a budget of one's own can be below the seats
         pieces = self._unhindered_pieces(step) if self.prefilling else []
-        if self.walks or pieces is None or blocks + sum([need for _, _, need in pieces]) > self.kv.free:
+        if short or pieces is None or blocks + sum([need for _, _, need in pieces]) > self.kv.free:
             self._walk(step)
             return
         if blocks:

@@ -383,3 +383,20 @@ def test_one_passed_over_prompt_keeps_no_steps_apart() -> None:
         policy.commit(plan)
         repeats.append(plan.repeat)
     assert repeats == [1, 8, 1]
+
+
+class OneToken(VllmV1):
+    """Has a budget below its seats."""
+
+    steady_rules = ("budget",)
+
+    def budget(self) -> int:
+        """Return room for the first request of the list."""
+        return 16 if self.prefilling or self.waiting else 1
+
+
+def test_a_budget_below_the_decodes_serves_the_first_of_the_list() -> None:
+    """With one token per step the request admitted first makes all of its tokens, then the other one."""
+    flags = VllmV1Settings(max_num_seqs=2, max_num_batched_tokens=16)
+    recording = both_ways(lambda: OneToken(flags, PagedKVCache(100, 16), RequestLimits()), [(0.0, 2, 4), (0.0, 2, 3)])
+    assert seen(recording, "first_token_s", "finish_s") == {"a": (1.0, 4.0), "b": (1.0, 6.0)}
