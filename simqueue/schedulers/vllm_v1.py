@@ -177,12 +177,17 @@ class VllmV1(IterationPolicy):
         while self.waiting.line and self.seats.free and step.budget > 0:
             if step.admit_head():
                 continue
-            if not (self._passes_over and self._is_too_long(self.waiting.head, step, step.head_hit.tokens)):
+            if not self._passes_over:
+                break
+            if not self._is_too_long(self.waiting.head, step, step.head_hit.tokens):
+                # it lacks blocks; when its cached ones are reused, it becomes too long and is passed over
+                step.queue_moves = step.head_hit.idle_blocks > 0
                 break
             passed_over.append(self.waiting.pop())
         for job in passed_over:
             self.waiting.put_back(job)
-        step.queue_moves = len(passed_over) > 1  # they come back in reversed order
+        if len(passed_over) > 1:
+            step.queue_moves = True  # they come back in reversed order
 
     # -- rules ---------------------------------------------------------------------------------------------------
 

@@ -400,3 +400,28 @@ def test_a_budget_below_the_decodes_serves_the_first_of_the_list() -> None:
     flags = VllmV1Settings(max_num_seqs=2, max_num_batched_tokens=16)
     recording = both_ways(lambda: OneToken(flags, PagedKVCache(100, 16), RequestLimits()), [(0.0, 2, 4), (0.0, 2, 3)])
     assert seen(recording, "first_token_s", "finish_s") == {"a": (1.0, 4.0), "b": (1.0, 6.0)}
+
+
+def test_a_prompt_whose_cached_blocks_are_reused_becomes_too_long_and_is_passed_over() -> None:
+    """Unchunked, old versions: h lacks blocks at first; at 8 s its rest is beyond the budget, and s goes before it.
+
+    Blocks of one token, a pool of 19. x leaves 9 cached blocks at 1 s. In step t the decodes of q and r hold 2 (t + 1)
+    blocks; from 10 on they reuse those of x, the last one first. At 8 s they hold 18, one cached block is left, so
+    16 tokens of h are to be computed with a budget of 17 - 2.
+    """
+    flags = VllmV1Settings(max_num_seqs=8, max_num_batched_tokens=17, enable_chunked_prefill=False)
+    asked = [
+        Request("x", 0.0, 9, 1, prompt=((1, 0, 9),)),
+        Request("q", 0.0, 1, 16),
+        Request("r", 0.0, 1, 16),
+        Request("h", 1.5, 17, 1, prompt=((1, 0, 9), (2, 0, 8))),
+        Request("s", 1.5, 1, 1),
+    ]
+
+    def made() -> VllmV1:
+        return VllmV1(flags, PrefixKVCache(19, 1), RequestLimits(), VllmV1Rules(unchunked_overflow="skip"))
+
+    recording = both_ways(made, asked)
+    scheduled_s = seen(recording, "first_scheduled_s")
+    assert scheduled_s["s"] == 8.0
+    assert scheduled_s["h"] > 8.0
