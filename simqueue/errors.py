@@ -37,7 +37,7 @@ class Problem:
     value : str or None
         The value as YAML writes it, empty if it is not worth showing; None if only what was written can tell.
     place : str
-        ``file:line``, or the flag, where the value was written. Added once, by whoever knows the file.
+        ``file:line``, or the flag, where the value was written. Added once, where the file is known.
     """
 
     path: KeyPath

@@ -1,9 +1,8 @@
 """Where context lives: a pool of KV blocks, paged or reserved in one piece, with or without a prefix cache."""
 
 from simqueue.kvcache.base import NO_HIT, Hit, KVCache
-from simqueue.kvcache.contiguous import ContiguousKVCache
 from simqueue.kvcache.freequeue import FreeQueue, VllmFreeQueue
-from simqueue.kvcache.paged import PagedKVCache
+from simqueue.kvcache.layouts import ContiguousKVCache, PagedKVCache
 from simqueue.kvcache.prefix import PrefixKVCache
 from simqueue.kvcache.settings import KVCacheSettings
 

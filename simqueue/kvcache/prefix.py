@@ -19,7 +19,7 @@ from simqueue.kvcache.base import Hit
 from simqueue.kvcache.extents import Birth, Extent
 from simqueue.kvcache.freequeue import FreeQueue, VllmFreeQueue
 from simqueue.kvcache.identity import Node, Path, Trie
-from simqueue.kvcache.paged import PagedKVCache
+from simqueue.kvcache.layouts import PagedKVCache
 from simqueue.request import Job
 
 Piece = tuple[Extent, int, int]

@@ -90,10 +90,8 @@ class VllmV1(IterationPolicy):
 
     def _serve_running(self, step: Step) -> None:
         """Serve the running requests by `_walk`, or with the same result from the sums over all of them."""
-        blocks = step.begin_decodes()
-        short = step.budget < self.seats.decodes.seqs or self.walks  # a budget of one's own can be below the seats
-        pieces = self._unhindered_pieces(step) if self.prefilling else []
-        if short or pieces is None or blocks + sum([need for _, _, need in pieces]) > self.kv.free:
+        blocks, pieces = step.begin_decodes(), self._unhindered_pieces(step)
+        if self.walks or pieces is None or blocks + sum([need for _, _, need in pieces]) > self.kv.free:
             self._walk(step)
             return
         if blocks:
@@ -129,12 +127,15 @@ class VllmV1(IterationPolicy):
     def _unhindered_pieces(self, step: Step) -> list[tuple[Job, int, int]] | None:
         """Return what unfinished prompts get in the walk, in tokens and new blocks, if no request hinders another.
 
-        None if a prompt takes tokens from decodes that stand after it in the list: only the walk tells which. If
-        there are also blocks for all, the walk has no choice to make, and its result follows from sums: every decode
-        gets its token, and the prompts share what the decodes leave of the budget, in order.
+        None if the budget is too small for all decodes, or if a prompt takes tokens from decodes that stand after it in
+        the list: only the walk tells which. If there are also blocks for all, the walk has no choice to make, and its
+        result follows from sums: every decode gets its token, and the prompts share what the decodes leave of the
+        budget, in order.
         """
         decodes = self.seats.decodes
         budget = step.budget - decodes.seqs
+        if budget < 0:
+            return None
         pieces = []
         for job in self.prefilling:
             new = min(job.rest_tokens, self._cap)
@@ -177,17 +178,13 @@ class VllmV1(IterationPolicy):
         while self.waiting.line and self.seats.free and step.budget > 0:
             if step.admit_head():
                 continue
-            if not self._passes_over:
-                break
-            if not self._is_too_long(self.waiting.head, step, step.head_hit.tokens):
-                # it lacks blocks; when its cached ones are reused, it becomes too long and is passed over
-                step.queue_moves = step.head_hit.idle_blocks > 0
+            if not (self._passes_over and self._is_too_long(self.waiting.head, step, step.head_hit.tokens)):
                 break
             passed_over.append(self.waiting.pop())
         for job in passed_over:
             self.waiting.put_back(job)
-        if len(passed_over) > 1:
-            step.queue_moves = True  # they come back in reversed order
+        # Two come back in reversed order. One that lacks blocks becomes too long when its cached blocks are reused.
+        step.queue_moves = self._passes_over and (len(passed_over) > 1 or step.head_hit.idle_blocks > 0)
 
     # -- rules ---------------------------------------------------------------------------------------------------
 

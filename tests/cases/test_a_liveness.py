@@ -27,7 +27,7 @@ def ms(seconds: float) -> Any:
 def test_case_1_what_can_never_fit_is_refused_and_the_rest_runs(
     policy: str, toy: Any, play: Any, by_id: Any, summary_of: Any
 ) -> None:
-    """A request larger than the whole pool is turned away at once with the numbers; nobody behind it waits.
+    """A request larger than the whole pool is rejected at once with the numbers; no request after it waits.
 
     Origin: vllm-project/vllm#35541, vllm-project/vllm#39734, inference-sim/inference-sim#373,
     RBLN-SW/vllm-rbln#957, where it was retried for ever and everything froze.

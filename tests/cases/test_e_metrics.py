@@ -34,7 +34,7 @@ def test_case_37_a_one_token_output_has_no_tpot(toy: Any, play: Any, by_id: Any,
 
 
 def test_case_37_only_one_token_outputs_have_no_mean_tpot_at_all(toy: Any, play: Any, summary_of: Any) -> None:
-    """Where nobody has a TPOT its mean is null, not 0 (same reports)."""
+    """If no request has a TPOT, its mean is null, not 0 (same reports)."""
     summary = summary_of(play(toy([("a", 0.0, 100, 1), ("b", 0.0, 100, 1)])))
     assert (summary["mean_tpot_ms"], summary["p99_itl_ms"], summary["tpot_excluded"]) == (None, None, 2)
     assert summary["mean_ttft_ms"] == ms(0.01)
@@ -54,7 +54,7 @@ ONE_SEAT = {
 def test_case_40_what_is_inside_at_the_horizon_is_in_the_table(
     policy: str, toy: Any, play: Any, by_id: Any, summary_of: Any
 ) -> None:
-    """Two of five are finished, the second one at the very horizon; three are unfinished; nobody is lost.
+    """Two of five are finished, the second one at the very horizon; three are unfinished; no request is lost.
 
     Origin: inference-sim/inference-sim#273, r-simmer/simmer#73, #240, CiwPython/Ciw#260.
     """

@@ -229,7 +229,7 @@ def test_case_37_one_token_has_no_tpot(toy: Any, play: Any, by_id: Any, summary_
 def test_case_40_what_is_inside_at_the_horizon_is_in_the_table(is_async: bool, toy: Any, play: Any, by_id: Any) -> None:
     """Of five requests on one seat two finish, the second exactly at the horizon; no request is lost.
 
-    Planned ahead it is the same: with one seat there is nothing to plan beside somebody's last step.
+    Planned ahead it is the same: with one seat there is nothing to plan beside the last step of a request.
     """
     scenario = toy([(f"r{i}", i / 10, 10, 50) for i in range(5)], max_num_seqs=1, async_scheduling=is_async)
     scenario |= {"step_time": {"kind": "constant", "seconds": 2**-7}, "horizon_s": 0.78125}

@@ -85,7 +85,7 @@ class WalkedCounters(DecodeCounters):
         self._walk()
 
     def step(self, n: int = 1) -> list[Job]:
-        """Make one token for everybody; return those that made their last one, by admission."""
+        """Make one token for each decoding request; return the requests that made their last one, by admission."""
         self.steps += n
         for job in self._tokens:
             self._tokens[job] += n

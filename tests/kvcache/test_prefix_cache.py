@@ -123,10 +123,10 @@ def test_prefix_cache_finds_keeps_and_forgets_what_single_blocks_do(
     """Hits, how many of them are idle, and free blocks are those of a pool of single blocks, after every move."""
     cache = PrefixKVCache(pool, size, free_queue=partial(VllmFreeQueue, blank_first=blank_first))
     naive = NaiveCache([Block() for _ in range(pool)], size, blank_first)
-    everybody, rank = players(), 0
+    all_players, rank = players(), 0
     for number, move, amount in moves:
         cache.step_number += 1
-        player = everybody[number]
+        player = all_players[number]
         job = player.job
         job.known_tokens = job.request.prompt_tokens
         if move == "in" and player.blocks is None:
@@ -154,7 +154,7 @@ def test_prefix_cache_finds_keeps_and_forgets_what_single_blocks_do(
             player.blocks, player.computed = None, 0
             job.preemptions += 1
         assert cache.free == len(naive.free)
-        cache.check((one.job, one.computed) for one in everybody if one.blocks is not None)
+        cache.check((one.job, one.computed) for one in all_players if one.blocks is not None)
 
 
 def request(index: int, prompt: tuple[tuple[int, int, int], ...], output_stream: int | None = None) -> Job:
@@ -210,7 +210,7 @@ def test_equal_blocks_live_side_by_side_and_the_older_is_found() -> None:
     assert cache.used == 4
     cache.release(one, 5)
     hit = cache.lookup(three)
-    assert (hit.blocks, hit.idle_blocks) == (1, 1)  # the older, which nobody uses
+    assert (hit.blocks, hit.idle_blocks) == (1, 1)  # the older, which no request uses
     cache.take(cache.free)
     hit = cache.lookup(three)
     assert (hit.blocks, hit.idle_blocks) == (1, 0)
@@ -265,7 +265,7 @@ def test_a_block_that_ends_with_an_answer_is_older_than_the_next_steps() -> None
     """What lags behind is registered when the last token is delivered: after that step, before the next one.
 
     With a lag of one step, block 1 of the request that ends in step 4 is registered then; the copy is computed in
-    step 5, by a request that was admitted first. The older one is found, and nobody uses it.
+    step 5, by a request that was admitted first. The older one is found, and no request uses it.
     """
     cache = PrefixKVCache(20, 4, registration_lag=1)
     cache.step_number = 1

@@ -37,13 +37,13 @@ def step_bound(case: Case) -> int:
     """Return more steps than any schedule needs in which the oldest running request always gets on.
 
     Each of its steps computes a token of it, so its whole context and answer bound its time as the oldest. Steps of
-    prompts alone come on top: each of them makes at least one token of somebody.
+    prompts alone come on top: each of them makes at least one token of a request.
     """
     return sum(request.prompt_tokens + 2 * request.output_tokens for request in case.requests)
 
 
 def ends(case: Case) -> None:
-    """Play step by step, with every check on, and see everybody leave who can."""
+    """Play step by step, with every check on, and see every request leave that can."""
     metered = replace(case, step_time=Metered(case.step_time, [step_bound(case)]))
     if not case.reject:  # what cannot fit may be tried in vain before the run gives up
         metered = case

@@ -1,4 +1,4 @@
-"""vLLM's V1 scheduler, folded and step by step, with every check on: same bytes, everybody served who can be."""
+"""vLLM's V1 scheduler, folded and step by step, with every check on: same bytes, every request served that can be."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_folding_changes_nothing(case: VllmCase) -> None:
 
 @examples(250)
 @given(vllm_cases(most=8))
-def test_everybody_is_served_who_can_be(case: VllmCase) -> None:
-    """First come first served, whoever fits the pool gets all tokens, or what max_model_len leaves of them.
+def test_every_request_is_served_that_can_be(case: VllmCase) -> None:
+    """First come first served, every request that fits the pool gets all tokens, or what max_model_len leaves of them.
 
     With priorities two requests may push each other out for ever, which the run ends with a warning.
     """
@@ -40,7 +40,7 @@ def test_everybody_is_served_who_can_be(case: VllmCase) -> None:
 @examples(250)
 @given(vllm_cases(most=8))
 def test_a_prefix_cache_without_common_tokens_finds_only_ones_own(case: VllmCase) -> None:
-    """Requests whose tokens are nobody else's never hit at their first admission."""
+    """Requests that share no tokens never hit at their first admission."""
     alone = tuple(replace(request, prompt=None, output_stream=None) for request in case.requests)
     recording = replace(case, requests=alone, prefix_caching=True).play()
     assert recording.prefix is not None

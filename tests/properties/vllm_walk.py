@@ -1,4 +1,4 @@
-"""An independent reference for vLLM's V1 scheduler: blocks are objects, tokens are lists, every step asks everybody.
+"""An independent reference for vLLM's V1 scheduler: blocks are objects, tokens are lists, every step asks all requests.
 
 It follows the engine's rules in words: a free queue that is a list of blocks, a prefix cache that is a dictionary from
 all tokens up to a block's end to the blocks that hold them, a cursor over the list of running requests. Output tokens
@@ -181,7 +181,7 @@ class Walk:
         self.steps: list[Step] = []
 
     def run(self, most_steps: int) -> Walk:
-        """Play until everybody has left, nothing can run, or so many steps have ended."""
+        """Run until all requests have left, nothing can run, or this many steps have ended."""
         now, flying, tries = 0, [], 0
         while len(self.steps) < most_steps and tries < most_steps:
             while self.coming and self.coming[0].asked.arrival <= now:
@@ -206,7 +206,7 @@ class Walk:
     # -- deciding ------------------------------------------------------------------------------------------------
 
     def schedule(self, now: int) -> Step:
-        """Decide one step: running requests in list order, then waiting ones if nobody was preempted."""
+        """Decide one step: running requests in list order, then waiting ones if no request was preempted."""
         step = Step(now)
         self.cap = self.prompt_cap()
         self.budget = self.engine.budget
@@ -229,7 +229,7 @@ class Walk:
         return max(engine.threshold, engine.budget // inside) if engine.adaptive else engine.threshold
 
     def serve_running(self, step: Step) -> None:
-        """Walk the list with a cursor that moves back when somebody before it is preempted."""
+        """Walk the list with a cursor that moves back when a request before it is preempted."""
         cursor = 0
         while cursor < len(self.running) and self.budget > 0:
             guest = self.running[cursor]
@@ -338,7 +338,7 @@ class Walk:
         step.end = step.start + self.engine.cost(len(decodes), context, prompts)
 
     def deliver(self, step: Step) -> None:
-        """End the step: tokens come into being, whoever has all of them leaves."""
+        """End the step: tokens are made, requests with all of them leave."""
         for guest in step.sampling:
             guest.coming -= 1
             guest.tokens.append(guest.asked.answer[len(guest.tokens) - len(guest.asked.prompt)])

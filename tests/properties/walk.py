@@ -144,7 +144,7 @@ class Walk:
                 if self._deliver(step):
                     seen.clear()
                 now_s = step.end_s
-            if step is None or circle:  # nothing can run until somebody comes
+            if step is None or circle:  # nothing can run until a request arrives
                 self.circles += circle
                 if not self.coming:
                     return self

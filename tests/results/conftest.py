@@ -57,7 +57,7 @@ def _columns(rows: Sequence[dict[str, Any]], defaults: dict[str, Any]) -> dict[s
 
 
 def _with_its_tokens(row: dict[str, Any]) -> dict[str, Any]:
-    """Whoever is finished got all its tokens, unless the row says something else."""
+    """A finished request got all its tokens, unless the row says something else."""
     finished = row["status"] == "finished" and not row["tokens_emitted"]
     return row | ({"tokens_emitted": row["output_tokens"]} if finished else {})
 

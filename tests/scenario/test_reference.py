@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from simqueue.scenario import Scenario
-from simqueue.scenario.schema import json_schema
+from simqueue.scenario.reference import json_schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scenario.md"
 

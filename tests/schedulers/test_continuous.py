@@ -10,7 +10,7 @@ WORK = ("start_s", "decode_seqs", "context_tokens", "prefill_tokens", "running")
 
 
 def test_mixed_prompts_enter_whole_beside_decodes() -> None:
-    """A prompt enters when the budget less the running decodes holds all of it, and nobody passes the head."""
+    """A prompt enters when the budget less the running decodes holds all of it, and no request passes the head."""
     recording = play("continuous", MIXED, [(0.0, 5, 3), (0.0, 4, 2), (0.0, 2, 1)])
     # step 0: a; 3 left, b needs 4 and c may not pass; step 1: a decodes, 7 left: b and c; step 2: a and b end
     assert rows(recording, *WORK) == [(0.0, 0, 0, 5, 1), (1.0, 1, 6, 6, 3), (2.0, 2, 7 + 5, 0, 2)]

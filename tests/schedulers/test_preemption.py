@@ -86,7 +86,7 @@ def test_last_token_of_a_recompute_is_a_decode() -> None:
 
 
 def test_reserved_requests_are_never_preempted() -> None:
-    """Contiguous KV takes prompt + output - 1 tokens at admission: the third request waits, nobody gives way."""
+    """Contiguous KV takes prompt + output - 1 tokens at admission: the third request waits, no request is preempted."""
     asked = [(0.0, 2, 4), (0.0, 2, 4), (0.0, 2, 4)]
     recording = play("chunked", WIDE, asked, blocks=14, block_size=1, contiguous=True)
     assert rows(recording, "start_s", "blocks_used", "running", "waiting") == [

@@ -39,7 +39,7 @@ def test_wave_ends_with_its_longest_request() -> None:
 
 
 def test_idle_slots_are_counted() -> None:
-    """Rows times steps, and those of them that made no token for anybody."""
+    """Rows times steps, and how many of them made no token."""
     recording = play("static", {"max_num_seqs": 2}, ASKED)
     assert recording.slot_steps == 2 + 2 * 2 + 1 + 1
     assert recording.idle_slot_steps == 2  # b's row, twice

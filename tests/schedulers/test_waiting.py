@@ -26,7 +26,7 @@ def job(index: int, **given: Any) -> Job:
 
 
 def drained(queue: WaitingQueue) -> list[int]:
-    """Take everybody out, by index; the head is always the one that comes."""
+    """Take all requests out, by index; the head is always the next one."""
     order = []
     while queue:
         head = queue.head
@@ -78,7 +78,7 @@ def test_preempted_return_to_the_place_of_their_key() -> None:
 
 @pytest.mark.parametrize("order", ["fcfs", "shortest_prompt", "priority"])
 def test_a_removed_request_does_not_come(order: Order) -> None:
-    """Whoever is taken out of the middle is gone; the others keep their order."""
+    """A request taken out of the middle is gone; the others keep their order."""
     queue = waiting_queue(order)
     jobs = [job(index, prompt_tokens=5 - index, priority=-index) for index in range(4)]
     for one in jobs:

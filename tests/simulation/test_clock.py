@@ -58,7 +58,7 @@ def test_equal_events_keep_the_order_in_which_they_were_put() -> None:
 
 @pytest.mark.parametrize("new_s", [1.0, 3.0, 9.0])
 def test_moved_event_wakes_its_process_at_the_new_time_only(new_s: float) -> None:
-    """Whoever waits for an event that is moved goes on once, at the new time, earlier or later."""
+    """A process that waits for a moved event continues once, at the new time, earlier or later."""
     env = simpy.Environment()
     happened_s: list[float] = []
     event = clock.at(env, 5.0, Order.STEP_END)
@@ -96,7 +96,7 @@ def test_the_past_is_refused() -> None:
 
 
 def waited_for(env: simpy.Environment, time_s: float, happened: list[float]) -> None:
-    """Let something happen at a time, that somebody waits for."""
+    """Return an event at a time, with a process that waits for it."""
     clock.at(env, time_s, Order.ARRIVAL).callbacks.append(lambda _: happened.append(env.now))  # type: ignore[union-attr] # pending events have callbacks
 
 

@@ -169,7 +169,7 @@ def busy(scheduler: str, **keys: Any) -> Any:
 
 
 def lose_a_block(policy: Any) -> None:
-    """Take a block for nobody."""
+    """Take a block for no request."""
     policy.kv.take(1)
 
 
@@ -189,7 +189,7 @@ def seat_too_many(policy: Any) -> None:
 
 
 def end_too_soon(policy: Any) -> None:
-    """Claim that somebody has one step less to go than noted."""
+    """Claim that a request has one step less to go than noted."""
     next(job for job in policy.running if job.decoding).last_step = 1
 
 
@@ -239,7 +239,7 @@ def test_static_policy_finds_its_own_faults(falsify: Callable[[Any], None], name
 
 @pytest.mark.parametrize("scheduler", ["static", "chunked"])
 def test_idle_policy_that_holds_a_block_is_found(scheduler: str) -> None:
-    """The check also holds before anybody has come."""
+    """The check also holds before the first request."""
     policy = make_policy(scheduler)
     policy.check()
     policy.kv.take(1)

@@ -43,7 +43,7 @@ class Watched(Chunked):
 
 
 def test_arrival_during_a_step_is_seen_at_its_end() -> None:
-    """Whoever comes while a step runs enters with the next one."""
+    """A request that arrives while a step runs enters with the next one."""
     recording = play("chunked", {}, [(0.0, 1, 4), (1.5, 1, 1)])
     assert seen(recording, *SCHEDULED)["b"] == (2.0, 3.0, 3.0)
 
@@ -75,7 +75,7 @@ def test_arrival_behind_a_full_house_cuts_nothing_and_is_counted() -> None:
 
 
 def test_step_end_comes_before_arrivals_of_its_instant() -> None:
-    """The seat that a step's end frees goes to whoever arrives at that very instant."""
+    """The seat that a step's end frees goes to a request that arrives at that instant."""
     recording = play("chunked", {"max_num_seqs": 1}, [(0.0, 1, 1), (1.0, 1, 1)])
     assert seen(recording, *SCHEDULED)["b"] == (1.0, 2.0, 2.0)
     assert rows(recording, "running", "waiting") == [(1, 0), (1, 0)]

@@ -12,7 +12,7 @@ from simqueue.schedulers.base import Plan
 from simqueue.simulation.steprows import PLANS_AT_ONCE, StepRows
 from simqueue.steptime.base import Batch
 
-SOMEBODY = Job(Request("a", 0.0, 1, 1), 0)
+VICTIM = Job(Request("a", 0.0, 1, 1), 0)
 
 
 def decode_plan(seqs: int, context: int, running: int = 3, waiting: int = 0) -> Plan:
@@ -52,7 +52,7 @@ def test_what_differs_starts_a_row() -> None:
         (decode_plan(3, 18, running=4, waiting=1), 3.0),  # one more waits
         (decode_plan(3, 99, running=4, waiting=1), 4.0),  # the context jumps
         (decode_plan(3, 102, running=4, waiting=1), 6.0),  # a pause
-        (replace(decode_plan(3, 105, running=4, waiting=1), preempted=[SOMEBODY]), 7.0),
+        (replace(decode_plan(3, 105, running=4, waiting=1), preempted=[VICTIM]), 7.0),
         (decode_plan(3, 108, running=4, waiting=1), 8.0),  # after a preemption
         (replace(decode_plan(0, 0, running=4), batch=prefill, work=prefill), 9.0),
         (replace(decode_plan(0, 0, running=4), batch=prefill, work=prefill), 10.0),
@@ -94,7 +94,7 @@ def test_rows_do_not_depend_on_folds(runs: list[tuple[int, int, bool, int]], dat
 
 
 def test_padding_is_not_work() -> None:
-    """Rows tell what served somebody: the plan's work, not its padded batch."""
+    """Rows have the plan's work, not its padded batch."""
     plan = replace(decode_plan(1, 6), batch=Batch(4, 4, 80, sampled_rows=4))
     rows = StepRows()
     rows.add(plan, 0, 0.0, [1.0, 2.0], 0, 9)

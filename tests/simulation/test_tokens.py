@@ -51,7 +51,7 @@ class Played:
     ) -> None:
         """Run steps in a row, in which all decodes but those left out get tokens, or none does.
 
-        Prompts are completed at the end of the last one; from then on whoever was left out decodes on.
+        Prompts are completed at the end of the last one; from then on the requests that were left out decode again.
         """
         out = [i for i in dict.fromkeys(left_out) if i in self.decoding]
         self.leave(out)
@@ -86,7 +86,7 @@ plays = st.lists(
 def test_gaps_are_those_of_all_token_times(
     steps: list[tuple[list[int], list[float], bool, list[int], list[int], list[int]]],
 ) -> None:
-    """Whoever joins, waits, is left out, leaves and returns: counts, last token and all gaps are exact."""
+    """Requests join, wait, are left out, leave and return: counts, last token and all gaps are exact."""
     played = Played()
     for preempted, durations_s, decodes, left_out, completes, ends in steps:
         played.leave(preempted)

@@ -12,8 +12,7 @@ from simqueue.cli.actions.common import load_scenario
 from simqueue.cli.columns import listed, terminal_width
 from simqueue.errors import InputError, Problem
 from simqueue.scenario.library import find
-from simqueue.scenario.reference import reference_page
-from simqueue.scenario.schema import json_schema
+from simqueue.scenario.reference import json_schema, reference_page
 
 _VERSION = "version: "
 """Prefix of the origin of a default that depends on the version of an engine."""
