@@ -148,14 +148,17 @@ def with_defaults(
     """Return the value and the origin of each flag in `defaults`.
 
     A value is that of the flag, else that of the key of `kv_cache` which `cache_flags` maps to the flag, else the
-    default. The origin is `GIVEN`, or `source` for defaults.
+    default. The origin is `GIVEN`, or `source` for defaults. A key of `kv_cache` at its own default gives no value to a
+    flag whose default is None, which the version does not have.
     """
     values, origins = dict(defaults), dict.fromkeys(defaults, source)
     keys = {flag: key for key, flag in cache_flags.items() if key in kv_cache.model_fields_set}
-    for flag in defaults:
+    for flag, default in defaults.items():
         given = getattr(flags, flag)
         if given is None and flag in keys:
             given = getattr(kv_cache, keys[flag])
+            if default is None and given == KVCacheSettings.model_fields[keys[flag]].default:
+                continue
         if given is not None:
             values[flag], origins[flag] = given, GIVEN
     return values, origins

@@ -74,7 +74,7 @@ def run(
     warmup_s, warmup_notes = warm_up(chosen, made)
     loads = policy_loads(chosen, made[0].requests, made[0].servers)
     return Result(
-        chosen.to_dict(),
+        chosen.values,
         __version__,
         chosen.seed,
         [run for policy in chosen.policies for one in made for run in one.runs if run.policy == policy.name],
@@ -91,6 +91,8 @@ def run(
             for name, found in loads.items()
         },
         confidence=chosen.precision.confidence if chosen.precision else CONFIDENCE,
+        origins=chosen.origins,
+        base_dir=chosen.base_dir,
     )
 
 

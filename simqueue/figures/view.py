@@ -22,6 +22,10 @@ class ResultView(Protocol):
         """The resolved scenario."""
 
     @property
+    def origins(self) -> Mapping[str, str]:
+        """Where each value of the scenario comes from, by its dotted path."""
+
+    @property
     def version(self) -> str:
         """Version of the package that made it."""
 

@@ -84,9 +84,8 @@ def _first_part_s(result: ResultView) -> float | None:
 
 def _resolved(result: ResultView) -> list[Code]:
     """Return the resolved scenario and the origin of each value."""
-    values = {key: value for key, value in result.scenario.items() if key != "origin"}
-    blocks = [Code(json.dumps(values, indent=2, ensure_ascii=False), "Resolved scenario")]
-    if origin := result.scenario.get("origin"):
-        lines = "\n".join(f"{path}: {source}" for path, source in origin.items())
+    blocks = [Code(json.dumps(result.scenario, indent=2, ensure_ascii=False), "Resolved scenario")]
+    if result.origins:
+        lines = "\n".join(f"{path}: {source}" for path, source in result.origins.items())
         blocks.append(Code(lines, "Origin of each value"))
     return blocks

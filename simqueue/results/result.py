@@ -43,7 +43,7 @@ class Result:
     Parameters
     ----------
     scenario : mapping
-        The resolved scenario, of plain JSON values.
+        The resolved scenario, of plain JSON values: a scenario again, with every value filled in.
     version : str
         Version of the package that made the result.
     seed : int
@@ -61,6 +61,10 @@ class Result:
         Offered load of each policy.
     confidence : float
         Nominal coverage of the intervals over replications.
+    origins : mapping of str to str, optional
+        Where each value of the scenario comes from, by its dotted path.
+    base_dir : Path
+        Where relative paths of the scenario start.
 
     Raises
     ------
@@ -81,6 +85,8 @@ class Result:
         warnings: Iterable[str] = (),
         offered: Mapping[str, OfferedLoad] | None = None,
         confidence: float = CONFIDENCE,
+        origins: Mapping[str, str] | None = None,
+        base_dir: Path = Path(),
     ) -> None:
         check_slo(slo)
         self.scenario = dict(scenario)
@@ -91,6 +97,8 @@ class Result:
         self.class_slo = dict(class_slo or {})
         self.warmup_s = warmup_s
         self.confidence = confidence
+        self.origins = dict(origins or {})
+        self.base_dir = base_dir
         self._own_warnings = tuple(warnings)
         self._offered = dict(offered or {})
         self._rows_by_warmup: dict[float, list[Row]] = {}
@@ -213,8 +221,9 @@ class Result:
     def to_json(self, requests: bool = True, indent: int | None = None) -> str:
         """Return the result as one JSON object.
 
-        Its keys are `scenario`, `version`, `seed`, `summary`, `requests` (optional) and `warnings`; with replications
-        also `replications`, their summaries, and with a warm-up `summary_whole_run`. Undefined values are null.
+        Its keys are `scenario`, `origins` (of its values), `version`, `seed`, `summary`, `requests` (optional) and
+        `warnings`; with replications also `replications`, their summaries, and with a warm-up `summary_whole_run`.
+        Undefined values are null.
 
         Parameters
         ----------
@@ -230,6 +239,7 @@ class Result:
         """
         content: dict[str, Any] = {
             "scenario": self.scenario,
+            "origins": self.origins,
             "version": self.version,
             "seed": self.seed,
             "summary": list(self.summary_rows),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from simqueue import figures
 from simqueue.errors import InputError, RunError
+from simqueue.scenario.paths import moved
 
 if TYPE_CHECKING:
     from simqueue.results.result import Result
@@ -20,9 +21,9 @@ def save(result: Result, directory: Path, *, draw: bool) -> list[Path]:
     """Write `result` to `directory` and return the paths of its files.
 
     The files are requests.parquet, steps.parquet, summary.csv, replications.csv (with several replications),
-    summary.json (the summary with scenario, version, seed, warnings and latency limits), scenario.json (resolved), and
-    figures/ as PNG and SVG. A marker file (`MARKER`) lists them. All files are written to a temporary folder next to
-    the target, which is renamed at the end. No file contains a date.
+    summary.json (the summary with scenario, version, seed, warnings and latency limits), scenario.json (the resolved
+    scenario, which can be run again), and figures/ as PNG and SVG. A marker file (`MARKER`) lists them. All files are
+    written to a temporary folder next to the target, which is renamed at the end. No file contains a date.
 
     The target can be missing, an empty folder, or an earlier result, which is replaced.
 
@@ -50,7 +51,7 @@ def save(result: Result, directory: Path, *, draw: bool) -> list[Path]:
     with holder as held:
         staged = Path(held, "new")
         try:
-            names = _write(result, staged, draw=draw)
+            names = _write(result, staged, target, draw=draw)
             _swap(staged, target, Path(held, "old"))
         except OSError as error:
             raise RunError(f"{directory}: results could not be written: {error.strerror}") from error
@@ -85,14 +86,14 @@ def _listed(marker: Path) -> list[str] | None:
         return None
 
 
-def _write(result: Result, folder: Path, *, draw: bool) -> list[str]:
+def _write(result: Result, folder: Path, target: Path, *, draw: bool) -> list[str]:
     folder.mkdir()
     result.requests.to_parquet(folder / "requests.parquet", index=False, compression="zstd")
     result.steps.to_parquet(folder / "steps.parquet", index=False, compression="zstd")
     result.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n")
     limits = {"slo": result.slo, "class_slo": result.class_slo}
     _write_text(folder / "summary.json", _json(json.loads(result.to_json(requests=False)) | limits))
-    _write_text(folder / "scenario.json", _json(result.scenario))
+    _write_text(folder / "scenario.json", _json(moved(result.scenario, result.base_dir.absolute(), target)))
     names = ["requests.parquet", "steps.parquet", "summary.csv", "summary.json", "scenario.json"]
     if result.replicated:
         result.replications.to_csv(folder / "replications.csv", index=False, lineterminator="\n")

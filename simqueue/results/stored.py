@@ -23,6 +23,7 @@ class StoredResult:
     """The tables of a saved result; `simqueue.figures.view.ResultView` says what each is."""
 
     scenario: Mapping[str, Any]
+    origins: Mapping[str, str]
     version: str
     seed: int
     requests: pd.DataFrame
@@ -75,6 +76,7 @@ def read_result(folder: Path) -> StoredResult:
         said = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
         return StoredResult(
             scenario=said["scenario"],
+            origins=said.get("origins", {}),
             version=said["version"],
             seed=said["seed"],
             requests=pd.read_parquet(folder / "requests.parquet"),

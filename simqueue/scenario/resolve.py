@@ -64,7 +64,7 @@ def resolve(scenario: Scenario) -> ResolvedScenario:
         fast=scenario.fast,
         written=scenario.written,
         values=values,
-        origins=origins_of(values, scenario.written, policies),
+        origins=origins_of(values, scenario, policies),
     )
 
 

@@ -149,7 +149,8 @@ class ResolvedScenario:
         Every value as JSON has it; it is a scenario again, and resolves to the same values.
     origins : mapping of str to str
         For each dotted path of `values`: ``file``, ``--set``, ``--seed``, ``default``, or ``policy`` (a policy's own
-        key, if the scenario has one of the same name). Scenarios made in Python have ``given`` instead of ``file``.
+        key, if the scenario has one of the same name); for values that were computed, from what. Scenarios made in
+        Python have ``given`` instead of ``file``.
     """
 
     name: str
@@ -203,10 +204,6 @@ class ResolvedScenario:
         for name, workload in self.workloads.items():
             with self.written.locating(), inside(*workload_path(name)):
                 check(workload, seed=self.seed, base_dir=self.base_dir, name=name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return `values`, and `origins` under ``origin``, as JSON has them."""
-        return {**self.values, "origin": dict(self.origins)}
 
     def with_(self, **changes: Unpack[Changes]) -> ResolvedScenario:
         """Return the scenario with some values changed; nothing else is resolved again.

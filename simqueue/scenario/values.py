@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 def values_of(scenario: Scenario, policies: Iterable[ResolvedPolicy]) -> dict[str, Any]:
     """Return every value of a scenario as JSON has it. Policies are complete: each has every key that it uses."""
     values = scenario.model_dump(mode="json", by_alias=True, exclude={"policies"})
-    values["policies"] = {policy.name: _policy_values(scenario, policy.name, policy.engine) for policy in policies}
+    values["policies"] = {policy.name: _policy_values(scenario, policy) for policy in policies}
     return values
 
 
-def origins_of(values: Mapping[str, Any], written: Written, policies: Iterable[ResolvedPolicy]) -> dict[str, str]:
+def origins_of(values: Mapping[str, Any], scenario: Scenario, policies: Iterable[ResolvedPolicy]) -> dict[str, str]:
     """Return where each value comes from, by its dotted path."""
     engines = {policy.name: policy.engine for policy in policies}
-    return {dotted(path): _origin(written, path, engines) for path in leaves(values)}
+    origins = {dotted(path): _origin(scenario.written, path, engines) for path in leaves(values)}
+    for name in engines:
+        if scenario.value_for(name, "kv_cache").blocks == "auto":
+            origins[f"policies.{name}.kv_cache.blocks"] = "auto: from memory"
+        if scenario.value_for(name, "max_model_len") is None and values["model"] is not None:
+            origins[f"policies.{name}.max_model_len"] = "the model's limit"
+    return origins
 
 
 def dotted(path: KeyPath) -> str:
@@ -44,7 +50,8 @@ def leaves(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
         yield path
 
 
-def _policy_values(scenario: Scenario, name: str, engine: ResolvedEngine | None) -> dict[str, Any]:
+def _policy_values(scenario: Scenario, resolved: ResolvedPolicy) -> dict[str, Any]:
+    name, engine = resolved.name, resolved.engine
     policy = scenario.policy(name)
     key = "engine" if isinstance(policy, EnginePolicy) else "scheduler"
     own: dict[str, Any] = {key: policy.kind, **policy.model_dump(mode="json", by_alias=True)}
@@ -65,6 +72,8 @@ def _policy_values(scenario: Scenario, name: str, engine: ResolvedEngine | None)
             "watermark": cache.watermark,
             "prefix_caching": cache.prefix_caching,
         }
+    own["kv_cache"]["blocks"] = resolved.kv_cache.blocks
+    own["max_model_len"] = resolved.longest_request_tokens
     return own
 
 

@@ -141,8 +141,8 @@ def test_case_55_the_file_beats_the_default_and_a_flag_beats_the_file(command: A
     plain = scenario_file(VALID, "plain.yaml")
 
     def resolved(*arguments: Any) -> tuple[Any, str]:
-        scenario = json.loads(command("run", *arguments, "--json-summary").out)["scenario"]
-        return scenario["horizon_s"], scenario["origin"]["horizon_s"]
+        said = json.loads(command("run", *arguments, "--json-summary").out)
+        return said["scenario"]["horizon_s"], said["origins"]["horizon_s"]
 
     assert resolved(plain) == (None, "default")
     assert resolved(file) == (10.0, "file")

@@ -86,7 +86,7 @@ def test_json_is_strict_and_complete(mixed: Any) -> None:
         pytest.fail(f"{word} is not JSON")
 
     content = json.loads(text, parse_constant=fail)
-    assert list(content) == ["scenario", "version", "seed", "summary", "requests", "warnings"]
+    assert list(content) == ["scenario", "origins", "version", "seed", "summary", "requests", "warnings"]
     assert (content["scenario"], content["version"], content["seed"]) == ({"name": "toy"}, "0.1.0", 7)
     assert [row["tpot_ms"] for row in content["requests"]] == [500.0, None, None]
     assert [row["replica"] for row in content["requests"]] == [0, 0, None]
@@ -98,7 +98,7 @@ def test_json_is_strict_and_complete(mixed: Any) -> None:
 def test_json_without_requests(mixed: Any) -> None:
     """The requests can be left out; the rest stays."""
     content = json.loads(result_of(("p", 0, mixed)).to_json(requests=False))
-    assert list(content) == ["scenario", "version", "seed", "summary", "warnings"]
+    assert list(content) == ["scenario", "origins", "version", "seed", "summary", "warnings"]
 
 
 def test_json_refuses_numbers_it_does_not_know(record: Any) -> None:

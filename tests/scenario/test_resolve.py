@@ -84,9 +84,7 @@ def test_unknown_policy(toy: WriteToy) -> None:
 def test_origins(toy: WriteToy) -> None:
     """The origin of a value is the file, the policy, a flag, or the default."""
     file = toy(("max_num_seqs: 8", OWN))
-    origin = (
-        load(file, ["workload.num_requests=5", "policies.vllm.order=priority"], seed=8).resolve().to_dict()["origin"]
-    )
+    origin = load(file, ["workload.num_requests=5", "policies.vllm.order=priority"], seed=8).resolve().origins
     expected = {
         "name": "file",
         "seed": "--seed",
@@ -111,8 +109,8 @@ def test_origins(toy: WriteToy) -> None:
 
 def test_every_value_has_an_origin(toy: WriteToy) -> None:
     """Every value of the resolved scenario has an origin, and every origin has a value."""
-    values = load(toy(("max_num_seqs: 8", OWN))).resolve().to_dict()
-    origin = values.pop("origin")
+    resolved = load(toy(("max_num_seqs: 8", OWN))).resolve()
+    values, origin = resolved.values, resolved.origins
 
     def leaves(value: object, path: str) -> Iterator[str]:
         if isinstance(value, dict) and value:
@@ -126,10 +124,8 @@ def test_every_value_has_an_origin(toy: WriteToy) -> None:
 
 def test_resolved_scenario_resolves_to_itself(toy: WriteToy) -> None:
     """The resolved values are JSON, and they are a scenario that resolves to the same values."""
-    values = json.loads(json.dumps(load(toy(("max_num_seqs: 8", OWN))).resolve().to_dict(), allow_nan=False))
-    del values["origin"]
-    again = from_mapping(values).resolve().to_dict()
-    del again["origin"]
+    values = json.loads(json.dumps(load(toy(("max_num_seqs: 8", OWN))).resolve().values, allow_nan=False))
+    again = from_mapping(values).resolve().values
     assert again == values
 
 
@@ -149,10 +145,11 @@ def test_scenarios_made_in_python() -> None:
     assert (policy.kv_cache.rules.block_size, policy.kv_cache.blocks) == (32, 7)
     assert policy.gpu is not None
     assert policy.gpu.memory_bytes == 80_000 * 2**20
-    values = scenario.resolve().to_dict()
+    resolved = scenario.resolve()
+    values = resolved.values
     assert values["workload"]["requests"][0]["class"] == "chat"
-    assert values["origin"]["kv_cache.block_size"] == "given"
-    assert values["origin"]["policies.p.kv_cache.blocks"] == "policy"
+    assert resolved.origins["kv_cache.block_size"] == "given"
+    assert resolved.origins["policies.p.kv_cache.blocks"] == "policy"
     assert Scenario.model_validate(scenario) is scenario
 
 

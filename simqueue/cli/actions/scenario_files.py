@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
@@ -11,6 +11,7 @@ import typer
 from simqueue.cli.actions.common import load_scenario
 from simqueue.cli.columns import listed, terminal_width
 from simqueue.errors import InputError, Problem
+from simqueue.scenario import ResolvedScenario
 from simqueue.scenario.library import find
 from simqueue.scenario.reference import json_schema, reference_page
 
@@ -39,28 +40,27 @@ def _validate(argument: str, overrides: list[str] | None, seed: int | None) -> N
     scenario = load_scenario(argument, overrides, seed).resolve()
     scenario.check_traffic()  # reads trace files and checks that they have enough requests
     typer.echo(f"{find(argument)}: OK ({', '.join(scenario.policy_names)})")
-    values = scenario.to_dict()
-    for line in _policies_table(values, terminal_width()):
+    for line in _policies_table(scenario, terminal_width()):
         typer.echo(line)
-    for source in _sources(values):
+    for source in _sources(scenario.origins):
         typer.echo(f"  from {source}")
 
 
-def _sources(values: dict[str, Any]) -> list[str]:
+def _sources(origins: Mapping[str, str]) -> list[str]:
     """Return the packages that the defaults of engine versions come from, each once."""
-    origins = values["origin"].values()
-    return list(dict.fromkeys(origin.removeprefix(_VERSION) for origin in origins if origin.startswith(_VERSION)))
+    versions = [origin for origin in origins.values() if origin.startswith(_VERSION)]
+    return list(dict.fromkeys(origin.removeprefix(_VERSION) for origin in versions))
 
 
-def _policies_table(values: dict[str, Any], width: int | None) -> list[str]:
+def _policies_table(scenario: ResolvedScenario, width: int | None) -> list[str]:
     """Return one line per key and one column per policy, each value with its origin.
 
     On a terminal, as many policies as fit are side by side, and the others follow below. Otherwise all are side by
     side.
     """
-    flat = {name: _flat(policy) for name, policy in values["policies"].items()}
+    flat = {name: _flat(policy) for name, policy in scenario.values["policies"].items()}
     keys = list(dict.fromkeys(key for policy in flat.values() for key in policy))
-    cells = {name: {key: _cell(values, name, key, policy) for key in keys} for name, policy in flat.items()}
+    cells = {name: {key: _cell(scenario.origins, name, key, policy) for key in keys} for name, policy in flat.items()}
     lines: list[str] = []
     for block in _blocks(keys, cells, width):
         lines += ["", *listed([{"key": key} | {name: cells[name][key] for name in block} for key in keys], None)]
@@ -83,11 +83,11 @@ def _wide(keys: list[str], names: list[str], cells: dict[str, dict[str, str]]) -
     return max(map(len, keys)) + sum(2 + max(len(name), *map(len, cells[name].values())) for name in names)
 
 
-def _cell(values: dict[str, Any], name: str, key: str, policy: dict[str, Any]) -> str:
+def _cell(origins: Mapping[str, str], name: str, key: str, policy: dict[str, Any]) -> str:
     """Return a value of a policy with its origin."""
     if key not in policy:
         return ""
-    origin = values["origin"].get(f"policies.{name}.{key}", "")
+    origin = origins.get(f"policies.{name}.{key}", "")
     if origin.startswith(_VERSION):  # only the package; its files are listed below the table
         origin = origin.removeprefix(_VERSION).partition(":")[0]
     return f"{'null' if policy[key] is None else policy[key]} ({origin})"

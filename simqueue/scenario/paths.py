@@ -1,0 +1,46 @@
+"""Relative paths in the values of a scenario, when the scenario moves to another folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from simqueue.hardware import gpu_names, model_names
+
+_PATHS = frozenset({"path", "model", "gpu", "preset"})
+"""Keys whose text can be the path of a file; all but `path` can also be names from the package."""
+
+
+def moved(values: Mapping[str, Any], base_dir: Path, folder: Path) -> dict[str, Any]:
+    """Return the values of a scenario in `base_dir` with the paths that they must have in `folder`.
+
+    A text is taken as a path if the scenario reads the file of that path. Absolute paths stay as they are.
+
+    Parameters
+    ----------
+    values : mapping
+        As JSON has them.
+    base_dir, folder : Path
+        Absolute.
+    """
+    return {key: _moved(key, value, base_dir, folder) for key, value in values.items()}
+
+
+def _moved(key: str, value: Any, base_dir: Path, folder: Path) -> Any:
+    if isinstance(value, Mapping):
+        return moved(value, base_dir, folder)
+    if isinstance(value, list):
+        return [_moved("", item, base_dir, folder) for item in value]
+    if key not in _PATHS or not isinstance(value, str) or not _is_path(value, base_dir):
+        return value
+    try:
+        return Path(os.path.relpath(base_dir / value, folder)).as_posix()
+    except ValueError:  # on another drive
+        return str(base_dir / value)
+
+
+def _is_path(text: str, base_dir: Path) -> bool:
+    named = text in gpu_names() or text in model_names()  # a name from the package comes first
+    return not named and not Path(text).is_absolute() and (base_dir / text).exists()
