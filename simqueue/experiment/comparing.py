@@ -26,15 +26,16 @@ class Compared:
     metric, policy, baseline : str
     found : Comparison or None
         None if there is nothing to compare.
-    verdict : str
-        better, worse, no difference shown, the same, or why there is no comparison.
+    verdict : str or None
+        better, worse, no difference shown, the same, the same difference each time, or why there is no comparison; None
+        if each policy ran only once.
     """
 
     metric: str
     policy: str
     baseline: str
     found: Comparison | None
-    verdict: str
+    verdict: str | None
 
     def difference(self) -> str:
         """Return the difference with its half-width."""
@@ -127,7 +128,9 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
     ]
 
 
-def _verdict(result: Result, metric: str, policy: str, found: dict[tuple[str, str], Comparison]) -> str:
+def _verdict(result: Result, metric: str, policy: str, found: dict[tuple[str, str], Comparison]) -> str | None:
+    if not result.replicated:
+        return None
     larger = metric.endswith(("throughput", "goodput"))
     return found[metric, policy].verdict(larger_is_better=larger, confidence=result.confidence)
 

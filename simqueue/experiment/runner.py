@@ -19,7 +19,13 @@ from simqueue.scenario.library import find
 from simqueue.scenario.load import from_mapping, load
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.scenario.traffic import is_random_traffic
 from simqueue.statistics.intervals import CONFIDENCE
+
+_NOTHING_RANDOM = (
+    "nothing in the traffic is random, so every replication would be the same run: each policy runs once, and there "
+    "are no intervals"
+)
 
 CHECK_SWITCH = "SIMQUEUE_CHECK"
 """Environment variable: 1 checks the invariants of every run after every step."""
@@ -69,9 +75,10 @@ def run(
         If the run itself fails.
     """
     chosen = _resolved(scenario, overrides, seed)
+    played, notes = _as_often_as_it_differs(chosen)
     verified = os.environ.get(CHECK_SWITCH) == "1" if check is None else check
-    made = all_replications(chosen, check=verified, progress=progress, workers=workers, stream_to=stream_to)
-    warmup_s, warmup_notes = warm_up(chosen, made)
+    made = all_replications(played, check=verified, progress=progress, workers=workers, stream_to=stream_to)
+    warmup_s, warmup_notes = warm_up(played, made)
     loads = policy_loads(chosen, made[0].requests, made[0].servers)
     return Result(
         chosen.values,
@@ -82,9 +89,10 @@ def run(
         class_slo=chosen.class_slos,
         warmup_s=warmup_s,
         warnings=[
+            *notes,
             *(note for one in made for note in one.notes),
             *warmup_notes,
-            *precision_note(chosen, made),
+            *precision_note(played, made),
         ],
         offered={
             name: OfferedLoad(found.load, found.capacity.binding if found.capacity else None)
@@ -94,6 +102,14 @@ def run(
         origins=chosen.origins,
         base_dir=chosen.base_dir,
     )
+
+
+def _as_often_as_it_differs(scenario: ResolvedScenario) -> tuple[ResolvedScenario, tuple[str, ...]]:
+    """Return the scenario with a single replication if all replications would be the same run, and a note on it."""
+    several = scenario.replications > 1 or scenario.precision is not None
+    if not several or is_random_traffic(scenario):
+        return scenario, ()
+    return scenario.with_(replications=1, precision=None), (_NOTHING_RANDOM,)
 
 
 def _resolved(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from simqueue.errors import inside
-from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.scenario.resolved import ResolvedScenario, workload_path
 from simqueue.traffic import Traffic
 from simqueue.workload.generate import generate, generate_all
+from simqueue.workload.randomness import is_random
 
 
 def make_traffic(scenario: ResolvedScenario, replication: int = 0, *, kept: bool = True) -> Traffic:
@@ -32,3 +33,18 @@ def make_traffic(scenario: ResolvedScenario, replication: int = 0, *, kept: bool
     named = {name: found for name, found in scenario.workloads.items() if name is not None}
     with scenario.written.locating(), inside("workloads"):
         return generate_all(named, seed=seed, replication=replication, base_dir=base_dir)
+
+
+def is_random_traffic(scenario: ResolvedScenario) -> bool:
+    """Return whether two replications can differ. Policies and step times draw nothing, so only workloads can tell.
+
+    Raises
+    ------
+    InputError
+        If a length distribution cannot be built.
+    """
+    for name, workload in scenario.workloads.items():
+        with scenario.written.locating(), inside(*workload_path(name)):
+            if is_random(workload, scenario.base_dir):
+                return True
+    return False

@@ -27,7 +27,8 @@ class Comparison:
         Alternative over baseline: the exponential of the mean log ratio, and the ends of its interval, which is not
         symmetric. None unless all values are > 0.
     p_value : float or None
-        p-value of a two-sided paired t-test; None with fewer than two replications.
+        p-value of a two-sided paired t-test; None with fewer than two replications, and if the difference is the same
+        in all of them but not 0: a t-test needs differences that vary.
     adjusted_p : float or None
         The p-value after Holm's correction for all comparisons of a table.
     """
@@ -40,10 +41,10 @@ class Comparison:
     adjusted_p: float | None = None
 
     def verdict(self, *, larger_is_better: bool, confidence: float = CONFIDENCE) -> str:
-        """Return "better", "worse", "no difference shown", "the same" or "too few replications"."""
+        """Return "better", "worse", "no difference shown", "the same", or why none of them can be said."""
         p = self.adjusted_p if self.adjusted_p is not None else self.p_value
         if p is None:
-            return "too few replications"
+            return "too few replications" if self.difference.n < 2 else "the same difference each time"
         if self.difference.mean == 0 and self.difference.half_width == 0:
             return "the same"
         if p > 1 - confidence:
@@ -95,8 +96,8 @@ def _p_value(differences: Sequence[float]) -> float | None:
     n = len(differences)
     if n < 2:
         return None
+    if min(differences) == max(differences):
+        return 1.0 if differences[0] == 0 else None
     mean = math.fsum(differences) / n
     error = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (n - 1) / n)
-    if error == 0:
-        return 1.0 if mean == 0 else 0.0
     return float(2 * scipy.special.stdtr(n - 1, -abs(mean) / error))

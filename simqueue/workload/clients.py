@@ -57,6 +57,11 @@ class SystemPromptSettings(Settings):
         default=1, ge=1, le=1_000_000, description="number of different system prompts, each equally likely"
     )
 
+    @property
+    def is_random(self) -> bool:
+        """Whether the prompt of a request is drawn."""
+        return self.variants > 1
+
 
 class RetrySettings(Settings):
     """How clients retry after a timeout."""
@@ -72,6 +77,11 @@ class RetrySettings(Settings):
         le=10,
         description="each wait is extended by a random share between 0 and this value, to avoid synchronised retries",
     )
+
+    @property
+    def is_random(self) -> bool:
+        """Whether waits are drawn."""
+        return self.jitter > 0 and self.backoff_s > 0
 
 
 class SloSettings(Settings):

@@ -24,6 +24,11 @@ class Duration(ABC):
     def mean_s(self) -> float:
         """Return the mean in seconds."""
 
+    @property
+    def is_random(self) -> bool:
+        """Whether two durations can differ."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class ConstantDuration(Duration):
@@ -38,6 +43,11 @@ class ConstantDuration(Duration):
     def mean_s(self) -> float:
         """Return the time itself."""
         return self.value_s
+
+    @property
+    def is_random(self) -> bool:
+        """See `Duration`."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,11 @@ class UniformDuration(Duration):
     def mean_s(self) -> float:
         """Return the midpoint."""
         return (self.low_s + self.high_s) / 2
+
+    @property
+    def is_random(self) -> bool:
+        """See `Duration`."""
+        return self.low_s < self.high_s
 
 
 @dataclass(frozen=True, slots=True)

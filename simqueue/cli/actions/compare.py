@@ -37,7 +37,10 @@ def compare(
         print_json({"scenario": loaded.name, "warnings": list(result.warnings), "comparisons": comparisons})
         return
     print_warnings(result.warnings)
-    _show(rows, result.confidence)
+    if result.replicated:
+        _show(rows, result.confidence)
+    else:
+        _show_single(rows)
 
 
 def _loaded(argument: str, overrides: list[str] | None, seed: int | None, replications: int | None) -> Scenario:
@@ -59,3 +62,15 @@ def _show(rows: list[Compared], confidence: float) -> None:
         f"difference and ratio: policy against baseline, paired by replication, with {100 * confidence:g} % confidence "
         "intervals; verdict: with Holm's correction for all rows"
     )
+
+
+def _show_single(rows: list[Compared]) -> None:
+    """Print differences of policies that ran once each."""
+    numbers = ("difference", "ratio")
+    reasons = ("note",) if any(row.verdict for row in rows) else ()
+    shown = empty_table(("metric", "policy", "baseline", *numbers, *reasons), numbers)
+    for row in rows:
+        cells = (row.metric, row.policy, row.baseline, row.difference(), row.ratio())
+        shown.add_row(*cells, *(row.verdict or "" for _ in reasons))
+    console().print(shown)
+    typer.echo("one run of each policy: the differences have no interval, no p-value and no verdict")

@@ -32,6 +32,11 @@ class ArrivalProcessSettings(Settings):
         """The rate of a process that can only fail by its number of arrivals; None: it has to be built to know."""
         return None
 
+    @property
+    def is_random(self) -> bool:
+        """Whether arrival times are drawn; the same times come in every replication if not."""
+        return True
+
     def with_rate(self, rate_rps: float) -> Self:
         """Return the same process at another rate.
 
@@ -63,12 +68,22 @@ class ConstantArrivalsSettings(ArrivalProcessSettings):
         """See `ArrivalProcessSettings`."""
         return self.rate_rps
 
+    @property
+    def is_random(self) -> bool:
+        """See `ArrivalProcessSettings`."""
+        return False
+
 
 class AllAtOnceSettings(ArrivalProcessSettings):
     """All requests arrive at one instant."""
 
     process: Literal["all_at_once"] = Field(description="all requests arrive at one instant (offline batch)")
     at_s: float = Field(default=0.0, ge=0, description="arrival time of all requests", json_schema_extra=SECONDS_UNIT)
+
+    @property
+    def is_random(self) -> bool:
+        """See `ArrivalProcessSettings`."""
+        return False
 
     def end_problem(self, num_requests: int | None, _until_s: float | None) -> str | None:
         """Return why this process does not end with these limits, or None if it does."""
@@ -147,6 +162,11 @@ class GammaArrivalsSettings(RenewalSettings):
         if self.cv is not None:
             return 1 / self.cv**2
         return math.inf if self.burstiness is None else float(self.burstiness)
+
+    @property
+    def is_random(self) -> bool:
+        """See `ArrivalProcessSettings`."""
+        return self.shape != math.inf
 
 
 class WeibullArrivalsSettings(RenewalSettings):
@@ -300,6 +320,11 @@ class RampArrivalsSettings(ArrivalProcessSettings):
     burstiness: _Burstiness = Field(
         default=1.0, description="shape of the gamma gaps: 1 is Poisson, inf is evenly spaced; see process gamma"
     )
+
+    @property
+    def is_random(self) -> bool:
+        """See `ArrivalProcessSettings`."""
+        return self.burstiness != STEADY
 
     @model_validator(mode="after")
     def _possible_burstiness(self) -> Self:

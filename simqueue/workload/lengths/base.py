@@ -37,6 +37,13 @@ class LengthDistribution(ABC):
     def variance(self) -> float:
         """Return the variance of the length in tokens squared, after bounds and rounding down."""
 
+    @property
+    def is_random(self) -> bool:
+        """Whether two lengths can differ."""
+        # the least and the largest number that a generator draws; at 0 itself a smooth distribution has its infimum
+        shortest, longest = self.of_uniforms(np.array([2.0**-53, 1 - 2.0**-53])).tolist()
+        return bool(shortest != longest)
+
     def sample(self, rng: np.random.Generator, n: int) -> Tokens:
         """Return `n` lengths, with one uniform number each."""
         return self.of_uniforms(rng.random(n))

@@ -38,6 +38,11 @@ class MixtureLength(LengthDistribution):
             tokens[mine] = part.of_uniforms(np.clip(rest, 0.0, np.nextafter(1.0, 0.0)))
         return tokens
 
+    @property
+    def is_random(self) -> bool:
+        """Whether two lengths can differ: within a part or between two."""
+        return any(part.is_random for part in self.parts) or len({part.mean() for part in self.parts}) > 1
+
     def mean(self) -> float:
         """Return the mean of the mixture."""
         return float(self.shares @ [part.mean() for part in self.parts])

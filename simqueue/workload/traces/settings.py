@@ -173,6 +173,11 @@ class TraceSettings(Settings):
         return self
 
     @property
+    def is_random(self) -> bool:
+        """Whether rows or their times are drawn."""
+        return self.spread_s is not None or (self.thin is not None and self.thin < 1)
+
+    @property
     def read_options(self) -> ReadOptions:
         """What the reader has to know about the file."""
         packaged = None if self.name is None else packaged_trace(self.name).block_tokens
