@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,12 +38,27 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A table of texts. The columns whose indices are in `numeric` are right-aligned."""
+    """A table of texts.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    rows : tuple of tuple of str
+    caption : str
+    numeric : tuple of int
+        Indices of the right-aligned columns.
+    sections : mapping of int to str
+        Index of the first row of each section, and the title of the section.
+    best : frozenset of (int, int)
+        Row and column of each cell that is emphasized.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
     numeric: tuple[int, ...] = ()
+    sections: Mapping[int, str] = field(default_factory=dict)
+    best: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

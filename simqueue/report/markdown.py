@@ -31,7 +31,11 @@ def _markdown(block: Block, figures: str) -> str:
 
 def _table(table: Cells) -> str:
     marks = ["---:" if index in table.numeric else "---" for index in range(len(table.columns))]
-    lines = [_line(table.columns), _line(marks), *(_line(row) for row in table.rows)]
+    lines = [_line(table.columns), _line(marks)]
+    for index, row in enumerate(table.rows):
+        if title := table.sections.get(index):
+            lines.append(_line((f"**{title}**", *[""] * (len(row) - 1))))
+        lines.append(_line([f"**{cell}**" if (index, at) in table.best else cell for at, cell in enumerate(row)]))
     return "\n".join([*([f"*{table.caption}*", ""] if table.caption else []), *lines])
 
 

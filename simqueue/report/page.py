@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
 from simqueue.figures.cdf import latency_figure
 from simqueue.figures.timeline import batch_timeline
 from simqueue.figures.view import first_replication
+from simqueue.report.comparison import comparison
 from simqueue.report.document import Cells, Code, Document, Heading, Items, Paragraph, Picture
-from simqueue.report.text import comparison_rows, notes
+from simqueue.report.text import notes
 
 if TYPE_CHECKING:
     from simqueue.figures.view import ResultView
+    from simqueue.report.comparison import Comparison
+    from simqueue.report.document import Block
 
 _MOST_REASONS: Final = 20
 _MOST_ROWS: Final = 400
+_BEST: Final = "Emphasized: the best policies. With replications, those whose interval overlaps with that of the best."
 _MOST_POLICIES: Final = 4
 """Largest number of policies with separate figures; the tables and the common figures show all policies."""
 
@@ -29,7 +34,8 @@ def result_page(result: ResultView) -> Document:
     document.add(Paragraph(f"simqueue {result.version}, seed {result.seed}, {len(result.policies)} policies."))
     if result.warnings:
         document.add(Items(tuple(f"Warning: {line}" for line in result.warnings), role="warning"))
-    document.add(Heading("Comparison"), _comparison(result))
+    found = comparison(result)
+    document.add(Heading("Comparison"), _comparison(found), *_by_class(found))
     if said := notes(result):
         document.add(Items(tuple(said)))
     document.add(*_rejections(result))
@@ -38,10 +44,35 @@ def result_page(result: ResultView) -> Document:
     return document
 
 
-def _comparison(result: ResultView) -> Cells:
-    policies, rows = comparison_rows(result)
-    table = tuple((label, *cells) for label, cells in rows)
-    return Cells(("", *policies), table, numeric=tuple(range(1, len(policies) + 1)))
+def _comparison(found: Comparison) -> Cells:
+    """Return the table of all requests: one column per policy."""
+    rows: list[tuple[str, ...]] = []
+    sections, best = {}, set()
+    for title, group in found.sections.items():
+        sections[len(rows)] = title
+        for cells in group:
+            best |= {(len(rows), 1 + index) for index in cells.best}
+            rows.append((cells.line.titled, *cells.texts))
+    numeric = tuple(range(1, len(found.policies) + 1))
+    caption = _BEST if best else ""
+    return Cells(("", *found.policies), tuple(rows), caption, numeric, sections, frozenset(best))
+
+
+def _by_class(found: Comparison) -> Iterator[Block]:
+    """Yield the table of workloads and request classes: one row per policy below the name of each class."""
+    if not found.classes:
+        return
+    lines = [cells.line for cells in next(iter(found.classes.values()))]
+    rows: list[tuple[str, ...]] = []
+    sections, best = {}, set()
+    for name, group in found.classes.items():
+        sections[len(rows)] = name
+        best |= {(len(rows) + index, 1 + at) for at, cells in enumerate(group) for index in cells.best}
+        rows += [(policy, *(cells.texts[index] for cells in group)) for index, policy in enumerate(found.policies)]
+    numeric = tuple(range(1, len(lines) + 1))
+    columns = ("", *(line.titled for line in lines))
+    yield Heading("By class")
+    yield Cells(columns, tuple(rows), _BEST if best else "", numeric, sections, frozenset(best))
 
 
 def _rejections(result: ResultView) -> list[Cells]:

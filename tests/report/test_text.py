@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from simqueue.report.text import comparison_rows, comparison_table, notes
+from simqueue.report.comparison import comparison
+from simqueue.report.text import comparison_table, notes
 from simqueue.results.result import Result
 from simqueue.results.steadiness import OfferedLoad
 
@@ -16,7 +17,7 @@ from simqueue.results.steadiness import OfferedLoad
 def rendered(result: Result, width: int = 100) -> list[str]:
     """Return the lines that a terminal of this width shows."""
     screen = StringIO()
-    Console(file=screen, width=width, color_system=None).print(comparison_table(result))
+    Console(file=screen, width=width, color_system=None).print(comparison_table(result, width))
     return screen.getvalue().splitlines()
 
 
@@ -40,30 +41,84 @@ def test_policies_stand_side_by_side_with_their_numbers(result_of: Any) -> None:
 def test_undefined_is_a_dash(result_of: Any) -> None:
     """Latencies without finished requests and goodput without an SLO show a dash, counts their zeros."""
     lines = rendered(result_of({"p": [5.0]}, status="rejected"))
-    for label in ("TTFT mean (ms)", "TTFT p99", "TPOT p95", "E2EL p95", "goodput (req/s)"):
+    for label in ("TTFT mean (ms)", "TTFT p99 (ms)", "TPOT p95 (ms)", "E2EL p95 (ms)"):
         assert cells(lines, label) == [["-"]]
     assert cells(lines, "completed") == [["0"]]
     assert cells(lines, "rejected") == [["1"]]
 
 
+@pytest.mark.parametrize("width", [60, 80, 100])
 @pytest.mark.parametrize("n", [0, 1, 3, 5, 6, 12])
-def test_any_number_of_policies_fits_100_columns(result_of: Any, n: int) -> None:
-    """Policies with long names that do not fit side by side go below; no line is wider, and no number is cut."""
-    policies = {f"{i}-a-policy-of-a-rather-long-name": [123456.789 * (i + 1)] for i in range(n)}
-    lines = rendered(result_of(policies))
-    assert max(map(len, lines), default=0) <= 100
-    assert [word for line in lines for word in line.split() if word in policies] == list(policies)
-    shown = [cell for block in cells(lines, "TTFT p99") for cell in block]
-    assert shown == [f"{123456.789 * (i + 1):,.0f}" for i in range(n)]
+def test_any_number_of_policies_fits_the_terminal(result_of: Any, n: int, width: int) -> None:
+    """Policies that do not fit side by side become rows: no line is too wide, and no name or number is cut."""
+    result = result_of({f"{i}-a-policy-of-a-long-name": [123456.789 * (i + 1)] for i in range(n)})
+    lines = rendered(result, width)
+    assert max(map(len, lines), default=0) <= width
+    found = comparison(result)
+    for index, name in enumerate(found.policies):
+        assert any(name in line for line in lines)
+        for shown in (cells.texts[index] for group in found.sections.values() for cells in group):
+            assert any(shown in line.split() for line in lines)
 
 
-def test_names_stay_whole_on_a_narrow_terminal(result_of: Any) -> None:
-    """Where 80 columns hold two policies of three, the third stands below; no name is broken."""
-    policies = {f"vllm-0.33.0-with-flag-{i}": [1.0] for i in range(3)}
-    screen = StringIO()
-    Console(file=screen, width=80, color_system=None).print(comparison_table(result_of(policies), 80))
-    lines = screen.getvalue().splitlines()
-    assert [line.split() for line in lines if "vllm" in line] == [list(policies)[:2], list(policies)[2:]]
+def test_a_turned_table_has_a_row_for_each_policy_below_labels_with_units(result_of: Any) -> None:
+    """Seven policies at 80 columns are rows; each label has its unit below it."""
+    lines = rendered(result_of({f"budget-{i}": [100.0 * i] for i in range(1, 8)}), 80)
+    head = next(index for index, line in enumerate(lines) if "TTFT mean" in line)
+    assert lines[head + 1].split()[-1].startswith("(")
+    rows = [line.split() for line in lines[head + 3 : head + 10]]
+    assert [row[0] for row in rows] == [f"budget-{i}" for i in range(1, 8)]
+    end = lines[head].index("TTFT mean") + len("TTFT mean")
+    assert [line[:end].split()[-1] for line in lines[head + 3 : head + 10]] == [f"{100 * i:.1f}" for i in range(1, 8)]
+
+
+def test_a_name_longer_than_the_terminal_is_folded(result_of: Any) -> None:
+    """All letters of a name of 150 characters are there, and no line is wider than the terminal."""
+    name = "".join(chr(ord("a") + i % 26) for i in range(150))
+    lines = rendered(result_of({name: [5.0], "q": [6.0]}), 60)
+    assert max(map(len, lines)) <= 60
+    pieces = [word for line in lines for word in line.split()[:1] if len(word) > 10 and word in name]
+    assert name in "".join(pieces)
+
+
+@pytest.mark.parametrize("status", ["finished", "rejected", "timed_out", "unfinished"])
+def test_lines_that_say_nothing_are_left_out_and_named(result_of: Any, status: str) -> None:
+    """Counts that are 0 for all policies are in a note instead of the table; all others are in the table."""
+    result = result_of({"p": [5.0], "q": [6.0]}, status=status)
+    labels = {"rejected": "rejected", "timed_out": "timed out", "unfinished": "unfinished"}
+    lines = rendered(result)
+    (said,) = [line for line in notes(result) if line.startswith("0 for all policies: ")]
+    for key, label in labels.items():
+        assert bool(cells(lines, label)) == (key == status)
+        assert (label in said) == (key != status)
+    assert not cells(lines, "replications")
+    assert not cells(lines, "measured")
+
+
+def test_a_line_that_differs_for_one_policy_is_shown_for_all(result_of: Any) -> None:
+    """If one of two policies preempted a request, both counts are shown."""
+    result = result_of({"p": [5.0], "q": [6.0]})
+    result.runs[1].recording.requests["preemptions"] = result.runs[1].recording.requests["preemptions"] + 3
+    assert cells(rendered(result), "preemptions") == [["0", "3"]]
+
+
+def test_the_best_policies_are_known(result_of: Any) -> None:
+    """The lowest latency and the highest throughput are best; equal values are best together unless all are equal."""
+    found = comparison(result_of({"a": [100.0], "b": [200.0], "c": [100.0]}))
+    best = {c.line.column: set(c.best) for group in found.sections.values() for c in group}
+    assert best["mean_ttft_ms"] == {0, 2}
+    assert best["request_throughput"] == {0, 2}
+    assert best["completed"] == best["kv_peak_share"] == set()
+    same = comparison(result_of({"a": [100.0], "b": [100.0]}))
+    assert not any(c.best for group in same.sections.values() for c in group)
+
+
+def test_intervals_that_overlap_have_no_single_best(result_of: Any) -> None:
+    """Means of 200 and 210 ms with half-widths of 1,271 ms cannot be told apart."""
+    made = [result_of({"p": [low], "q": [low + 10]}).runs for low in (100.0, 300.0)]
+    runs = [type(run)(run.policy, i, run.recording) for i, pair in enumerate(made) for run in pair]
+    found = comparison(Result({}, "0.1.0", 7, sorted(runs, key=lambda run: run.policy)))
+    assert not any(c.best for c in found.sections["Time to first token"])
 
 
 def test_a_limit_is_told_only_with_a_load(result_of: Any) -> None:
@@ -92,26 +147,25 @@ def test_classes_stand_below_all_requests(result_of: Any) -> None:
     assert cells(lines, "completed") == [["3", "1"], ["2", "-"], ["1", "-"]]
     assert cells(lines, "TTFT mean (ms)") == [["800.0", "1.00"], ["200.0", "-"], ["2,000", "-"]]
     assert [line.strip() for line in lines if line.strip() in ("chat", "[batch]")] == ["chat", "[batch]"]
-    policies, rows = comparison_rows(result)
-    assert policies == ["p", "q"]
-    assert dict(rows)["chat: TTFT mean (ms)"] == ["200.0", "-"]
-    assert dict(rows)["[batch]: completed"] == ["1", "-"]
+    classes = {name: {c.line.titled: c.texts for c in group} for name, group in comparison(result).classes.items()}
+    assert classes["chat"]["TTFT mean (ms)"] == ("200.0", "-")
+    assert classes["[batch]"]["completed"] == ("1", "-")
 
 
 def test_too_few_values_are_one_line_a_run(result_of: Any) -> None:
     """One line names the policies, the percentiles and how many values they rest on, with what they take."""
     few, many = [1.0] * 10, [1.0] * 100
-    (line,) = notes(result_of({"few": few, "many": many, "one": [1.0]}))
+    (line,) = [n for n in notes(result_of({"few": few, "many": many, "one": [1.0]})) if n.startswith("n too")]
     assert line == (
-        "n too small (p50 needs 2 values, p95 20, p99 100): few p95, p99 (n = 10); one p50, p95, p99 (n = 1)"
+        "n too small (p50 needs 2 values, p95 20, p99 100): 'few': p95, p99 (n = 10); 'one': p50, p95, p99 (n = 1)"
     )
-    assert notes(result_of({"many": many})) == []
+    assert not [n for n in notes(result_of({"many": many})) if n.startswith("n too")]
 
 
 def test_three_policies_fit_a_pipe_of_80_columns(result_of: Any) -> None:
     """The usual comparison of three policies also fits where the width falls back to 80."""
     policies = {"static": [12345.0], "continuous": [234.0], "chunked": [12.0]}
-    assert cells(rendered(result_of(policies), 80), "TTFT p50") == [["12,345", "234.0", "12.00"]]
+    assert cells(rendered(result_of(policies), 80), "TTFT p50 (ms)") == [["12,345", "234.0", "12.00"]]
 
 
 def test_replications_are_one_column_with_half_widths(result_of: Any) -> None:

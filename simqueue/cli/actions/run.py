@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from simqueue.cli.actions.common import load_scenario, print_warnings
-from simqueue.cli.actions.screen import console, progress_bar
+from simqueue.cli.actions.screen import console, progress_bar, wrapped
 from simqueue.engines import ENGINES
 from simqueue.errors import InputError, Problem
 from simqueue.experiment import run as run_scenario
@@ -91,9 +91,9 @@ def _write(result: Result, folder: Path | None, export_trace: Path | None, *, fi
 def _show(result: Result, written: Sequence[Path]) -> None:
     """Print warnings, then the table of the policies, then the files."""
     print_warnings(result.warnings)
-    for line in _engines(result):
-        typer.echo(line)
     screen = console()
+    for line in _engines(result):
+        typer.echo("\n".join(wrapped(line, screen.width)))
     screen.print(comparison_table(result, screen.width))
     for line in notes(result):
         typer.echo(line)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -37,6 +38,16 @@ def empty_table(titles: Sequence[str], right: Sequence[str] = ()) -> Table:
     for title in titles:
         made.add_column(title, justify="right" if title in right else "left")
     return made
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a list such as `a 1, b 2`, broken only between its items; the lines below are indented."""
+    kept = "\N{NO-BREAK SPACE}"
+    whole = ", ".join(item.replace(" ", kept) for item in text.split(", "))
+    lines = textwrap.wrap(
+        whole, max(width, 40), subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    return [line.replace(kept, " ") for line in lines]
 
 
 @contextmanager
