@@ -101,6 +101,8 @@ class Job:
         Prompt and output tokens that exist (while not decoding; `DecodeCounters` counts decoding requests).
     computed_tokens : int
         Known tokens whose KV is in the cache (while not decoding).
+    lost_tokens : int
+        The most tokens whose KV it had when it was preempted. What it computes of them from then on is recomputed.
     decoding : bool
         Whether it is part of the decode counters.
     base, last_step, rank : int
@@ -128,6 +130,7 @@ class Job:
         "known_tokens",
         "last_step",
         "last_token_s",
+        "lost_tokens",
         "max_itl_s",
         "output_tokens",
         "preemptions",
@@ -144,6 +147,7 @@ class Job:
         self.output_tokens = request.output_tokens
         self.known_tokens = request.prompt_tokens
         self.computed_tokens = 0
+        self.lost_tokens = 0
         self.decoding = False
         self.base = 0
         self.last_step = 0

@@ -165,7 +165,7 @@ class Step(Plan):
         computed = self._seats.vacate(victim, granted)
         self.budget += granted
         self._kv.release(victim, computed + granted)
-        victim.recomputed_tokens += computed
+        victim.lost_tokens = max(victim.lost_tokens, computed)
         victim.computed_tokens = 0
         victim.preemptions += 1
         self._policy.waiting.put_back(victim)
@@ -186,6 +186,8 @@ class Step(Plan):
         self.budget -= new
         past = job.computed_tokens
         job.computed_tokens = known = past + new
+        if past < job.lost_tokens:
+            job.recomputed_tokens += min(known, job.lost_tokens) - past
         if new == 1 and job.known_tokens > job.request.prompt_tokens:
             self._tail_decodes += 1
             self._tail_context += known

@@ -52,6 +52,37 @@ def test_case_11_recomputation_after_preemption_is_no_cache_hit(
     assert summary["self_hit_tokens"] > 0
 
 
+@pytest.mark.parametrize(("caching", "recomputed"), [(True, 5), (False, 14)])
+def test_what_a_preempted_request_finds_again_is_not_computed_again(
+    caching: bool, recomputed: int, toy: Any, play: Any, summary_of: Any
+) -> None:
+    """Two requests of 10 + 10 tokens need 38; on 28 blocks of one token the second loses 14 and finds 9 of them."""
+    scenario = toy([(name, 0.0, 10, 10) for name in "ab"], blocks=28, enable_prefix_caching=caching)
+    scenario["kv_cache"]["block_size"] = 1
+    result = play(scenario)
+    steps, summary = result.steps, summary_of(result)
+    computed = (steps["decode_seqs"] * steps["repeat"]).sum() + steps["prefill_tokens"].sum()
+    assert (summary["recomputed_tokens"], summary["preemptions"]) == (recomputed, 1)
+    assert computed == 2 * (10 + 10 - 1) + recomputed
+    assert summary["self_hit_tokens"] == (9 if caching else None)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("blocks", [12, 15, 20])
+def test_tokens_computed_are_those_needed_less_first_hits_and_those_computed_again(
+    is_async: bool, blocks: int, toy: Any, play: Any
+) -> None:
+    """Whatever is shared and preempted: tokens computed = P + O - 1 - hits of the first admission + recomputed."""
+    asked = [said(f"r{i}", 0.01 * i, [[0, 0, 32], [i + 1, 0, 24]], 40, stream=100 + i) for i in range(12)]
+    result = play(toy(asked, blocks=blocks, async_scheduling=is_async))
+    requests, steps = result.requests, result.steps
+    assert requests["preemptions"].sum() > 0
+    assert requests["cached_tokens"].sum() > 0
+    needed = (requests["prompt_tokens"] + requests["output_tokens"] - 1 - requests["cached_tokens"]).sum()
+    computed = (steps["decode_seqs"] * steps["repeat"]).sum() + steps["prefill_tokens"].sum()
+    assert computed == needed + requests["recomputed_tokens"].sum()
+
+
 @pytest.mark.parametrize("is_async", [False, True])
 def test_case_12_a_fully_cached_prompt_computes_its_last_block(is_async: bool, toy: Any, play: Any, by_id: Any) -> None:
     """A prompt of four cached blocks hits three and computes 16 tokens; with 16 more tokens it hits all four.

@@ -83,7 +83,7 @@ def outcome(guest: Guest) -> tuple[object, ...]:
         max(guest.gaps_s, default=None),
         len(times),
         guest.preemptions,
-        guest.lost_tokens,
+        guest.recomputed,
     )
 
 

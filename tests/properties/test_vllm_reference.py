@@ -111,6 +111,7 @@ def agrees(case: VllmCase) -> None:
     for guest in walk.guests:
         row = rows[guest.asked.name]
         assert recording.requests["preemptions"][row] == guest.preemptions
+        assert recording.requests["recomputed_tokens"][row] == guest.recomputed
         assert recording.requests["cached_tokens"][row] == guest.hit
         assert recording.requests["tokens_emitted"][row] == len(guest.token_times)
         assert round(recording.requests["first_token_s"][row] / UNIT_S) == guest.token_times[0]

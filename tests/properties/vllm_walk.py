@@ -134,6 +134,9 @@ class Guest:
     preemptions: int = 0
     hit: int | None = None
     self_hits: int = 0
+    lost: set[int] = field(default_factory=set)
+    """Places of its context whose KV it held when it was preempted."""
+    recomputed: int = 0
     token_times: list[int] = field(default_factory=list)
 
     @property
@@ -214,6 +217,7 @@ class Walk:
         if not step.preempted:
             self.admit(step)
         for guest, new in step.shares.items():
+            guest.recomputed += len(guest.lost.intersection(range(guest.computed, guest.computed + new)))
             guest.computed += new
             if guest.computed == guest.planned:
                 guest.coming += 1
@@ -266,6 +270,7 @@ class Walk:
     def preempt(self, guest: Guest) -> None:
         """Take all blocks; tokens stay. It waits in front of all others (or where its urgency puts it)."""
         self.pool.release(guest.blocks)
+        guest.lost.update(range(guest.computed))
         guest.blocks, guest.computed = [], 0
         guest.preemptions += 1
         self.waiting.insert(0, guest)

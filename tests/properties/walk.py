@@ -67,7 +67,9 @@ class Guest:
     finish_s: float | None = None
     rejected: bool = False
     preemptions: int = 0
-    lost_tokens: int = 0
+    lost: set[int] = field(default_factory=set)
+    """Places of its context whose KV was dropped at some time."""
+    recomputed: int = 0
 
     @property
     def known(self) -> int:
@@ -257,13 +259,15 @@ class Walk:
         return True
 
     def _empty(self, guest: Guest) -> None:
-        guest.lost_tokens += len(guest.cached)
+        guest.lost.update(guest.cached)
         self.pool.extend(guest.blocks)
         guest.blocks, guest.cached, guest.prefilled = [], [], False
 
     # -- running a step ------------------------------------------------------------------------------------------
 
     def _price(self, step: Step) -> None:
+        for who, new in step.shares:
+            who.recomputed += len(who.lost.intersection(range(len(who.cached), len(who.cached) + new)))
         decodes = [who for who, new in step.shares if new == 1 and who.token_times_s]
         prompts = [(who, new) for who, new in step.shares if who not in decodes]
         step.decode_seqs = len(decodes)
