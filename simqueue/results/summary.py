@@ -243,7 +243,7 @@ def _rates(
     requests = recording.requests
     done = measured & metrics.has_status(requests, Status.FINISHED)
     time_s = window.duration_s if window else 0.0
-    output = int(np.sum(requests["output_tokens"][done]))
+    output = int(np.sum(requests["tokens_emitted"][done]))  # an engine can make fewer than were requested
     prompt = int(np.sum(requests["prompt_tokens"][done]))
     return {
         "measured_duration_s": window.duration_s if window else None,
