@@ -8,7 +8,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Final, Self
+
+from simqueue.printable import LONGEST_LINE, printable, shortened
 
 INTERRUPTED = 130
 """The exit code of a command that was interrupted, as shells have it."""
@@ -17,7 +19,11 @@ INTERRUPTED = 130
 KeyPath = tuple[str | int, ...]
 """Keys and list indices from the top of a scenario down to one value."""
 
-_LONGEST_SHOWN = 60
+MOST_SHOWN: Final = 20
+"""Problems of one error that are printed; a reader corrects the first ones and looks again."""
+
+_MOST_DIGITS: Final = 400
+"""Digits of a whole number up to which it is written out; a longer one is told by its length."""
 
 
 class SimqueueError(Exception):
@@ -47,9 +53,10 @@ class Problem:
 
     def __str__(self) -> str:
         """Return the problem in one line: place, path, value, text."""
-        name = ".".join(map(str, self.path))
+        name = ".".join(shortened(str(step)) for step in self.path)
         subject = f"{name} = {self.value}" if name and self.value else name
-        return ": ".join(part for part in (self.place, subject, self.text) if part)
+        line = ": ".join(part for part in (self.place, subject, self.text) if part)
+        return shortened(printable(line), LONGEST_LINE)
 
 
 class InputError(SimqueueError):
@@ -88,8 +95,10 @@ class InputError(SimqueueError):
         return error
 
     def __str__(self) -> str:
-        """Return one line per problem."""
-        return "\n".join(map(str, self.problems))
+        """Return one line per problem; of many, the first ones and how many there are."""
+        lines = [str(problem) for problem in self.problems[:MOST_SHOWN]]
+        rest = len(self.problems) - len(lines)
+        return "\n".join([*lines, f"and {rest:,} more problems"] if rest else lines)
 
 
 class FileError(InputError):
@@ -151,8 +160,9 @@ def show(value: object) -> str | None:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
-    text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+    if isinstance(value, int) and value.bit_length() > 3 * _MOST_DIGITS:
+        return f"a whole number of some {int(value.bit_length() * math.log10(2)):,} digits"
+    return shortened(repr(value))
 
 
 def exit_code(command: Callable[[], int]) -> int:

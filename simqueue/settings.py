@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from simqueue.errors import Problem, show
-from simqueue.names import unknown
+from simqueue.errors import MOST_SHOWN, Problem, show
+from simqueue.names import nearest, unknown
 
 PROBLEM, UNKNOWN_KEY = "problem", "unknown_key"
 """Types of pydantic's errors whose text is a whole sentence of this package."""
@@ -39,9 +39,9 @@ class Settings(BaseModel):
         if not isinstance(data, dict):
             return data
         known = sorted(f.alias or n for n, f in cls.model_fields.items())
-        for key in data:
-            if key not in known:
-                raise unknown_key(str(key), known)
+        strange = [str(key) for key in data if key not in known]
+        if strange:
+            raise unknown_keys(strange, known)
         return data
 
 
@@ -78,10 +78,19 @@ def invalid_all(problems: Iterable[Problem]) -> ValueError:
     return ValidationError.from_exception_data("settings", [_details(problem) for problem in problems])
 
 
-def unknown_key(key: str, known: Sequence[str]) -> ValueError:
-    """Return the error that a validator raises about a key that does not exist; `known` are the valid ones."""
-    context = {"text": unknown("key", key, known), "key": key, "known": list(known)}
-    return PydanticCustomError(UNKNOWN_KEY, "{text}", context)
+def unknown_keys(keys: Sequence[str], known: Sequence[str]) -> ValueError:
+    """Return the error that a validator raises about keys that do not exist; `known` are the valid ones."""
+    return ValidationError.from_exception_data(
+        "settings", [_unknown_key(key, known, looked_up=number < MOST_SHOWN) for number, key in enumerate(keys)]
+    )
+
+
+def _unknown_key(key: str, known: Sequence[str], *, looked_up: bool) -> InitErrorDetails:
+    """Return the details of an unknown key; the nearest name is only looked up if they will be printed."""
+    guess = next(iter(nearest(key, known)), None) if looked_up else None
+    text = unknown("key", key, known) if looked_up else "unknown key"
+    context = {"text": text, "key": key, "guess": guess}
+    return InitErrorDetails(type=PydanticCustomError(UNKNOWN_KEY, "{text}", context), loc=(), input=None)
 
 
 def problems_of(error: ValidationError) -> list[Problem]:

@@ -8,6 +8,7 @@ from math import inf, isfinite
 from typing import TypeVar
 
 from simqueue.errors import InputError
+from simqueue.printable import listed, shortened
 
 Number = TypeVar("Number", int, float)
 
@@ -60,7 +61,7 @@ class Columns(ABC):
     def missing(self, name: str, found: Iterable[str]) -> InputError:
         """Return the error for a missing column."""
         columns = list(found)
-        names = ", ".join(f"'{column}'" for column in columns)
+        names = listed([f"'{shortened(column)}'" for column in columns])
         guess = self._guess(columns) if self._guess else None
         hint = f"; this looks like {guess}" if guess else ""
         return InputError(f"{self.label}: column '{name}' is missing, columns found: {names}{hint}")
@@ -106,7 +107,7 @@ class Columns(ABC):
 
 def cell_error(where: str, name: str, value: str, allowed: str) -> str:
     """Return the message for one cell."""
-    return f"{where}: {name} '{value}' is not {allowed}"
+    return f"{where}: {shortened(name)} '{shortened(value)}' is not {allowed}"
 
 
 def allowed_number(least: float) -> str:

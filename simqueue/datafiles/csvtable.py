@@ -6,15 +6,18 @@ Line ends may be LF or CRLF. A byte order mark, blanks around cells, blank lines
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from math import inf, isfinite
 from pathlib import Path
 
 from simqueue.datafiles.columns import Columns, Guess, Number, allowed_number, cell_error, parse
+from simqueue.datafiles.limits import MOST_COLUMNS, MOST_TABLE_BYTES, MOST_TRACE_BYTES
 from simqueue.datafiles.text import text_lines
 from simqueue.errors import InputError
 from simqueue.names import unknown
+from simqueue.printable import shortened
 
 
 class Table(Columns):
@@ -149,11 +152,17 @@ class Row:
 
 def read_table(path: Path, label: str, guess: Guess | None = None, *, pad: bool = False) -> Table:
     """Read a whole CSV file; see `read_tables`."""
-    return next(read_tables(path, label, guess, pad=pad))
+    return next(read_tables(path, label, guess, pad=pad, most_bytes=MOST_TABLE_BYTES))
 
 
 def read_tables(
-    path: Path, label: str, guess: Guess | None = None, *, at_once: int | None = None, pad: bool = False
+    path: Path,
+    label: str,
+    guess: Guess | None = None,
+    *,
+    at_once: int | None = None,
+    pad: bool = False,
+    most_bytes: int = MOST_TRACE_BYTES,
 ) -> Iterator[Table]:
     """Read a CSV file in tables of `at_once` rows.
 
@@ -169,13 +178,15 @@ def read_tables(
         Rows per table; None: all rows in one table.
     pad : bool
         Whether rows shorter than the header are filled with empty cells; otherwise they are errors.
+    most_bytes : int
+        The largest size of the file.
 
     Raises
     ------
     InputError
         If the file cannot be read, is empty, has no rows, or has a row that does not fit its header.
     """
-    rows = _numbered(path, label)
+    rows = _numbered(path, label, most_bytes)
     first = next(rows, None)
     if first is None:
         raise InputError(f"{label}: the file is empty; a header line and rows are expected")
@@ -202,9 +213,9 @@ def _table(
     return Table(label, dict(zip(header, stripped, strict=True)), [line for line, _ in chunk], guess)
 
 
-def _numbered(path: Path, label: str) -> Iterator[tuple[int, list[str]]]:
+def _numbered(path: Path, label: str, most_bytes: int) -> Iterator[tuple[int, list[str]]]:
     """Yield rows that are not blank, with their line numbers."""
-    reader = csv.reader(text_lines(path, label))
+    reader = csv.reader(text_lines(path, label, most_bytes))
     try:
         for row in reader:
             if row:
@@ -217,6 +228,8 @@ def _check_header(header: Sequence[str], where: str, guess: Guess | None) -> Non
     if header[0].startswith(("{", "[")):
         found = (guess(header) if guess else None) or "JSON"
         raise InputError(f"{where}: this looks like {found}, not like CSV with a header line")
-    repeated = [name for i, name in enumerate(header) if name in header[:i]]
-    if repeated:
-        raise InputError(f"{where}: column '{repeated[0]}' appears twice in the header")
+    if len(header) > MOST_COLUMNS:
+        raise InputError(f"{where}: {len(header):,} columns; a table can have up to {MOST_COLUMNS:,}")
+    repeated = next((name for name, times in Counter(header).items() if times > 1), None)
+    if repeated is not None:
+        raise InputError(f"{where}: column '{shortened(repeated)}' appears twice in the header")

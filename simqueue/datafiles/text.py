@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from simqueue.datafiles.limits import MOST_DEPTH, MOST_JSON_BYTES, MOST_LINE_BYTES, MOST_TABLE_BYTES
+from simqueue.datafiles.regular import MissingError, UnreadableError, check_regular, open_regular
 from simqueue.errors import FileError
 
 
-def text_lines(path: Path, label: str) -> Iterator[str]:
+def text_lines(path: Path, label: str, most_bytes: int = MOST_TABLE_BYTES) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file with their line ends, without a byte order mark.
 
     Parameters
@@ -20,40 +24,51 @@ def text_lines(path: Path, label: str) -> Iterator[str]:
         The file.
     label : str
         The name of the file in messages, usually the path as the user wrote it.
+    most_bytes : int
+        The largest size.
 
     Raises
     ------
     FileError
-        If the file does not exist, cannot be read, or is not UTF-8 text.
+        If the file does not exist, cannot be read, is too large, or is not UTF-8 text.
     """
     number = 0
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with _readable(path, label), _text(path, most_bytes, MOST_LINE_BYTES) as file:
             for line in file:
                 number += 1
                 yield line
-    except FileNotFoundError:
-        place = "" if Path(label).is_absolute() else f" (looked for {path.absolute()})"
-        raise FileError(f"{label}: no such file{place}") from None
-    except OSError as error:
-        raise FileError(f"{label}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         place = f" (after line {number})" if number else ""
         raise FileError(f"{label}: not a UTF-8 text file{place}") from None
 
 
-def read_text(file: Traversable | Path) -> str:
-    """Return the text of a UTF-8 file.
+def read_text(file: Traversable | Path, label: str = "", most_bytes: int = MOST_JSON_BYTES) -> str:
+    """Return the text of a UTF-8 file, without a byte order mark; see `text_lines`."""
+    if not isinstance(file, Path):  # packaged, and not in a folder
+        return file.read_text(encoding="utf-8")
+    shown = label or str(file)
+    try:
+        with _text(file, most_bytes) as opened:
+            return opened.read()
+    except MissingError as error:
+        raise FileError(f"{shown}: cannot be read: {error}") from None
+    except UnreadableError as error:
+        raise FileError(f"{shown}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise FileError(f"{shown}: not a UTF-8 text file (byte {error.start} cannot be read)") from None
+
+
+def check_file(path: Path, label: str, most_bytes: int) -> None:
+    """Check that a library can read a file that it opens itself.
 
     Raises
     ------
     FileError
-        If the file cannot be read or is not UTF-8 text.
+        If the file does not exist, cannot be read, is not a regular file, or is too large.
     """
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"{file}: cannot be read: {error}") from error
+    with _readable(path, label):
+        check_regular(path, most_bytes)
 
 
 def read_json(file: Path) -> dict[str, Any]:
@@ -62,12 +77,65 @@ def read_json(file: Path) -> dict[str, Any]:
     Raises
     ------
     FileError
-        If the file cannot be read, is not JSON, or holds something other than an object.
+        If the file cannot be read, is not JSON, is nested too deeply, or holds something other than an object.
     """
     try:
-        content = json.loads(read_text(file))
+        content = parse_json(read_text(file))
     except json.JSONDecodeError as error:
         raise FileError(f"{file}:{error.lineno}: not valid JSON: {error.msg}") from error
+    except ValueError as error:
+        raise FileError(f"{file}: not valid JSON: {error}") from error
     if not isinstance(content, dict):
         raise FileError(f"{file}: must be a JSON object, not a {type(content).__name__}")
     return content
+
+
+def parse_json(text: str) -> Any:
+    """Return what a JSON text holds.
+
+    Raises
+    ------
+    ValueError
+        If it is not JSON (`json.JSONDecodeError`), is nested too deeply, or has a number of thousands of digits.
+    """
+    too_deep = ValueError(f"nested too deeply: lists and objects can be in each other up to {MOST_DEPTH} times")
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise too_deep from None
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # Python reads no longer numbers
+        raise ValueError("a number has thousands of digits") from None
+    if text.count("[") + text.count("{") > MOST_DEPTH and _depth(found) > MOST_DEPTH:
+        raise too_deep
+    return found
+
+
+def _depth(value: Any) -> int:
+    """Return how many lists and objects are in each other, up to one more than are allowed."""
+    level, depth = [value], 0
+    while depth <= MOST_DEPTH:
+        inner = [one for one in level if isinstance(one, list | dict)]
+        if not inner:
+            return depth
+        depth += 1
+        level = [one for group in inner for one in (group.values() if isinstance(group, dict) else group)]
+    return depth
+
+
+def _text(path: Path, most_bytes: int, most_line_bytes: int | None = None) -> io.TextIOWrapper:
+    opened = open_regular(path, most_bytes, most_line_bytes=most_line_bytes)
+    return io.TextIOWrapper(opened, encoding="utf-8-sig", newline="")
+
+
+@contextmanager
+def _readable(path: Path, label: str) -> Iterator[None]:
+    """Raise errors about a whole file, raised inside, with the name of the file."""
+    try:
+        yield
+    except MissingError as error:
+        place = "" if Path(label).is_absolute() else f" (looked for {path.absolute()})"
+        raise FileError(f"{label}: {error}{place}") from None
+    except UnreadableError as error:
+        raise FileError(f"{label}: {error}") from None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from importlib.resources.abc import Traversable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from simqueue.datafiles.library import validated
 from simqueue.datafiles.yamlfile import read_yaml
 from simqueue.errors import InputError
 from simqueue.settings import Settings
+
+_MOST_PARTS: Final = 8
+_MOST_DIGITS: Final = 18
+"""More parts than a version has, and more digits than one of its numbers has."""
 
 
 class VersionFacts(Settings):
@@ -49,15 +54,24 @@ def facts_at(engine: str, versions: Mapping[str, FactsT], version: str) -> Facts
     if version in versions:
         return versions[version]
     known = list(versions)
-    wanted = _key(version)
-    before = [name for name in known if _key(name) < wanted][-1:]
-    after = [name for name in known if _key(name) > wanted][:1]
-    nearest = " and ".join(before + after)
-    text = f"unknown version of {engine}; nearest known: {nearest}; all known: {', '.join(known)}"
-    raise InputError(text, "version", value=version)
+    meant = _meant(version, known)
+    if meant:
+        near = f"did you mean {' or '.join(meant)}?"
+    else:
+        wanted = _key(version)
+        before = [name for name in known if _key(name) < wanted][-1:]
+        after = [name for name in known if _key(name) > wanted][:1]
+        near = f"nearest known: {' and '.join(before + after)};"
+    raise InputError(f"unknown version of {engine}; {near} all known: {', '.join(known)}", "version", value=version)
+
+
+def _meant(version: str, known: Sequence[str]) -> list[str]:
+    """Return the versions that `version` writes in another way: with a ``v`` before it, or without its last numbers."""
+    plain = version.strip().lower().removeprefix("v")
+    return [name for name in known if name == plain or (plain and name.startswith(f"{plain.rstrip('.')}."))]
 
 
 def _key(version: str) -> tuple[int, ...]:
     """Return the numbers of a version, for sorting; a part without digits sorts first."""
-    parts = ("".join(filter(str.isdigit, part)) for part in version.split("."))
+    parts = ("".join(re.findall("[0-9]", part))[:_MOST_DIGITS] for part in version.split(".")[:_MOST_PARTS])
     return tuple(int(digits) if digits else -1 for digits in parts)

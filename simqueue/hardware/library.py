@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Tag
 
 from simqueue.datafiles.library import Library, validated
+from simqueue.datafiles.regular import is_there
 from simqueue.datafiles.yamlfile import read_yaml
 from simqueue.hardware.counting import counted
 from simqueue.hardware.gpu import MIB, Gpu, GpuSettings
@@ -150,7 +151,7 @@ def _model(settings: ModelSettings, description: str = "") -> Model:
 
 
 def _looks_like_a_file(value: str, base_dir: Path, endings: tuple[str, ...]) -> bool:
-    return value.endswith(endings) or (bool(value) and (base_dir / value).exists())
+    return value.endswith(endings) or (bool(value) and is_there(base_dir / value))
 
 
 def gpu_rows() -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from simqueue import figures
+from simqueue.datafiles.text import read_json
 from simqueue.errors import InputError, RunError
 from simqueue.scenario.paths import moved
 
@@ -80,9 +81,8 @@ def _check_replaceable(target: Path, shown: Path) -> None:
 def _listed(marker: Path) -> list[str] | None:
     """Return the files that a marker lists, including the marker; None if the file is not a marker."""
     try:
-        content = json.loads(marker.read_text(encoding="utf-8"))
-        return [MARKER, *map(str, content["files"])]
-    except (OSError, ValueError, KeyError, TypeError):
+        return [MARKER, *map(str, read_json(marker)["files"])]
+    except (InputError, KeyError, TypeError):
         return None
 
 

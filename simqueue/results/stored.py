@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from simqueue.datafiles.limits import MOST_TRACE_BYTES
+from simqueue.datafiles.text import check_file, read_json
 from simqueue.errors import InputError
 from simqueue.results.store import MARKER
 from simqueue.statistics.intervals import CONFIDENCE
@@ -73,7 +74,9 @@ def read_result(folder: Path) -> StoredResult:
     if not (folder / MARKER).is_file():
         raise InputError(f"{folder}: contains no result of simqueue ({MARKER} is missing)")
     try:
-        said = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        said = read_json(folder / "summary.json")
+        for table in ("requests.parquet", "steps.parquet"):
+            check_file(folder / table, table, MOST_TRACE_BYTES)
         return StoredResult(
             scenario=said["scenario"],
             origins=said.get("origins", {}),

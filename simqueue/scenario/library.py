@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from simqueue.datafiles.regular import is_folder, is_there
 from simqueue.errors import InputError
 from simqueue.names import unknown
 
@@ -30,12 +31,13 @@ def find(argument: str | Path) -> Path:
         There is no such file and no packaged scenario of that name. A folder is not a file.
     """
     path = Path(argument)
-    if path.exists() and not path.is_dir():
+    folder = is_folder(path)
+    if is_there(path) and not folder:
         return path
     known = packaged_scenarios()
     if str(argument) in known:
         return known[str(argument)]
-    if path.is_dir():
+    if folder:
         raise InputError.at(str(argument), "this is a folder, not a file")
     if path.suffix or len(path.parts) > 1:  # certainly meant as a path
         raise InputError.at(str(argument), "there is no such file")

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from simqueue.datafiles.yamlfile import Document, read
 from simqueue.scenario.model import Scenario, plain
 from simqueue.scenario.overrides import apply, override_seed, parse_override
 from simqueue.scenario.problems import reject_other_keys, validated
 from simqueue.scenario.written import Written
-from simqueue.scenario.yamlfile import Document, read
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Scenario:

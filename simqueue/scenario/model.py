@@ -9,7 +9,9 @@ from typing import Any, Literal, Self, get_args, get_origin
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
-from simqueue.errors import Problem
+from simqueue.datafiles.limits import MOST_DEPTH, MOST_KEYS
+from simqueue.datafiles.yamlfile import Document
+from simqueue.errors import InputError, Problem
 from simqueue.hardware import DtypeSettings, GpuChoice, ModelChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.names import PLAIN_RULE, is_plain
@@ -19,7 +21,6 @@ from simqueue.scenario.resolve import resolve
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.scenario.variation import Horizon, Replications, Seed, Warmup, replication_problems, time_problems
 from simqueue.scenario.written import Written
-from simqueue.scenario.yamlfile import Document
 from simqueue.settings import Settings, invalid_all
 from simqueue.steptime import RooflineSettings, StepTimeSettings
 from simqueue.workload.clients import SloSettings
@@ -63,10 +64,11 @@ class Scenario(Settings):
     workloads: dict[str, WorkloadSettings] | None = Field(
         None,
         min_length=1,
+        max_length=MOST_KEYS,
         description="name -> workload: several workloads at once, each with its own row in the summary",
     )
     policies: dict[str, PolicyEntry] = Field(
-        min_length=1, description="name -> policy; all policies get the same requests"
+        min_length=1, max_length=MOST_KEYS, description="name -> policy; all policies get the same requests"
     )
     slo: SloSettings | None = Field(None, description="service level objective (SLO), for goodput and figures")
     horizon_s: Horizon | None = Field(
@@ -235,19 +237,35 @@ class Scenario(Settings):
                 yield Problem((*own, "kv_cache", "blocks"), text)
 
 
-def plain(value: Any) -> Any:
-    """Return a copy as plain data, with the keys that were given for each model."""
+def plain(value: Any, depth: int = 0) -> Any:
+    """Return a copy as plain data, with the keys that were given for each model.
+
+    Raises
+    ------
+    InputError
+        If mappings and lists are nested too deeply, for example in themselves.
+    """
+    if depth > MOST_DEPTH:
+        raise InputError(f"the scenario: nested too deeply; up to {MOST_DEPTH} levels of lists and mappings are read")
+    inner_depth = depth + 1
     if isinstance(value, Settings):
         written = {
             field.alias or key: getattr(value, key)
             for key, field in type(value).model_fields.items()
             if key in value.model_fields_set or _has_one_value(field.annotation)
         }
-        return plain(written)  # a key with one possible value selects the branch of a choice
+        return plain(written, inner_depth)  # a key with one possible value selects the branch of a choice
     if isinstance(value, Mapping):
-        return {key: plain(inner) for key, inner in value.items()}
+        return {key: plain(inner, inner_depth) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
+        return [plain(inner, inner_depth) for inner in value]
+    return _python_value(value)
+
+
+def _python_value(value: Any) -> Any:
+    """Return a number or an array of numpy as Python has it, anything else unchanged; numpy itself is not needed."""
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
     return value
 
 

@@ -7,10 +7,10 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from simqueue.datafiles.yamlfile import parse_value
 from simqueue.errors import InputError, KeyPath
 from simqueue.names import unknown
 from simqueue.scenario.written import SHARED_KEYS, look_up
-from simqueue.scenario.yamlfile import parse_value
 from simqueue.steptime import RooflineSettings
 
 _MAKERS = {

@@ -16,7 +16,7 @@ from simqueue.hardware import GpuChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.names import nearest, unknown
 from simqueue.schedulers import SCHEDULERS
-from simqueue.settings import Settings, invalid, unknown_key
+from simqueue.settings import Settings, invalid, unknown_keys
 from simqueue.steptime import StepTimeSettings
 
 
@@ -153,6 +153,6 @@ def _no_choice(value: dict[str, Any]) -> Exception:
     keys = [choice.key for choice in CHOICES]
     misspelt = [key for key in value if nearest(str(key), keys)]
     if misspelt:
-        return unknown_key(str(misspelt[0]), [*keys, "the keys of what they name"])
+        return unknown_keys([str(misspelt[0])], [*keys, "the keys of what they name"])
     known = ", ".join(sorted(SCHEDULERS))
     return invalid(f"this key is missing (or 'engine'); known schedulers: {known}", "scheduler")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from simqueue.errors import InputError, KeyPath, Problem, show
 from simqueue.scenario.wording import NO_TAG, Finding, bound, path_in_file, put_in_words
-from simqueue.scenario.written import Written, is_below
+from simqueue.scenario.written import Written
 from simqueue.settings import Settings
 
 M = TypeVar("M", bound=Settings)
@@ -51,8 +51,7 @@ def _all_findings(model: type[Settings], data: Any, error: ValidationError) -> l
         if not hiding:
             break
         before = data
-        for finding in hiding:
-            data = _changed(data, finding.path, NO_TAG if finding.untagged else None)
+        data = _changed(data, {finding.path: NO_TAG if finding.untagged else None for finding in hiding})
         if data == before:
             break
         errors = _errors(model, data)
@@ -99,9 +98,7 @@ def _bounds(paths: list[KeyPath], model: type[Settings], data: Any) -> dict[KeyP
     """Return the bounds of the numbers at these paths: those that the smallest and the largest number break."""
     bounds: dict[KeyPath, list[str]] = {path: [] for path in paths}
     for extreme in (-_HUGE, _HUGE) if paths else ():
-        probe = data
-        for path in paths:
-            probe = _changed(probe, path, extreme)
+        probe = _changed(data, dict.fromkeys(paths, extreme))
         for details in _errors(model, probe):
             path, broken = path_in_file(details["loc"], probe), bound(details)
             if broken and path in bounds and broken not in bounds[path]:
@@ -117,14 +114,41 @@ def _errors(model: type[Settings], data: Any) -> list[ErrorDetails]:
     return []
 
 
-def _changed(data: Any, path: KeyPath, value: str | int | None) -> Any:
-    """Return a copy of the data with `value` at `path`, or without that key."""
+def _changed(data: Any, changes: Mapping[KeyPath, str | int | None]) -> Any:
+    """Return a copy of the data with another value at each path, or without the key if that is None.
+
+    The copy is made in one walk: there can be as many changes as keys.
+    """
+    tree: dict[str | int, Any] = {}
+    for path, value in changes.items():
+        place = tree
+        for step in path[:-1]:
+            place = place.setdefault(step, {})
+            if not isinstance(place, dict):
+                break  # all of what is around is changed
+        else:
+            place[path[-1]] = _Change(value)
+    return _copied(data, tree)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What takes the place of a value; None: nothing."""
+
+    value: str | int | None
+
+
+def _copied(data: Any, tree: Mapping[str | int, Any] | _Change) -> Any:
+    if isinstance(tree, _Change):
+        return tree.value
     if isinstance(data, list):
-        return [_changed(item, path[1:], value) if i == path[0] else item for i, item in enumerate(data)]
-    if len(path) > 1:
-        return {key: _changed(inner, path[1:], value) if key == path[0] else inner for key, inner in data.items()}
-    rest = {key: inner for key, inner in data.items() if key != path[0]}
-    return rest if value is None else {**rest, path[0]: value}
+        return [_copied(item, tree[i]) if i in tree else item for i, item in enumerate(data)]
+    if not isinstance(data, dict):
+        return data
+    gone = {key for key, change in tree.items() if isinstance(change, _Change) and change.value is None}
+    kept = {key: _copied(inner, tree[key]) if key in tree else inner for key, inner in data.items() if key not in gone}
+    added = {key: change.value for key, change in tree.items() if isinstance(change, _Change) and key not in data}
+    return kept | {key: value for key, value in added.items() if value is not None}
 
 
 def _problems(findings: Iterable[Finding]) -> Iterator[Problem]:
@@ -143,10 +167,11 @@ def _causes(found: list[Finding]) -> Iterator[Finding]:
     """Yield the findings that do not only follow from another."""
     guesses = {finding.guess for finding in found if finding.guess}
     consequences = guesses | {guess[:-1] for guess in guesses}  # the key that was meant, and the mapping around it
+    around = {finding.path[:depth] for finding in found for depth in range(len(finding.path))}
     for finding in found:
         if not finding.unknown and finding.path in consequences:
             continue  # the misspelt key is reported already
-        if finding.wrong_type and any(is_below(other.path, finding.path) for other in found):
+        if finding.wrong_type and finding.path in around:
             continue  # another branch of the choice takes this type of value, and says what is wrong inside
         yield finding
 

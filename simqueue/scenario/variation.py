@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from simqueue.datafiles.yamlfile import Document
 from simqueue.errors import Problem
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.problems import validated
 from simqueue.scenario.written import Written
-from simqueue.scenario.yamlfile import Document
 from simqueue.settings import Settings, invalid_all
 from simqueue.workload.arrivals.settings import ArrivalSettings
 

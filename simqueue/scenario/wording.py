@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_core import ErrorDetails
 
 from simqueue.errors import KeyPath
-from simqueue.names import nearest
+from simqueue.names import hint, nearest
 from simqueue.scenario.written import has, look_up
 from simqueue.settings import PROBLEM, UNKNOWN_KEY
 
@@ -117,8 +117,7 @@ def path_in_file(loc: KeyPath, data: Any, *, keep_last: bool = False) -> KeyPath
 
 
 def _unknown_key(path: KeyPath, details: ErrorDetails, _: Any) -> Finding:
-    key, known = details["ctx"]["key"], details["ctx"]["known"]
-    guess = nearest(key, known)
+    key, guess = details["ctx"]["key"], details["ctx"]["guess"]
     return Finding((*path, key), text=details["ctx"]["text"], unknown=True, guess=(*path, guess) if guess else None)
 
 
@@ -136,7 +135,7 @@ def _wrong_tag(path: KeyPath, details: ErrorDetails, data: Any) -> Finding:
     if value == NO_TAG:
         others = [key for key in look_up(data, path[:-1])[1] if key != path[-1]]
         near = nearest(str(path[-1]), others)
-        meant = f" (is '{near}' a misspelling of it?)" if near else ""
+        meant = f" (is '{near[0]}' a misspelling of it?)" if near else ""
         return Finding(path, text=f"this key is missing{meant}; it must be {_choice(None, expected)}")
     return Finding(path, must=_choice(value, expected))
 
@@ -158,11 +157,15 @@ def _too_short(path: KeyPath, details: ErrorDetails, _: Any) -> Finding:
     return Finding(path, text=f"must have at least {least} {'entry' if least == 1 else 'entries'}")
 
 
+def _too_long(path: KeyPath, details: ErrorDetails, _: Any) -> Finding:
+    return Finding(path, text=f"can have up to {details['ctx']['max_length']:,} entries")
+
+
 def _choice(value: Any, expected: str) -> str:
     names = [name.strip().strip("'") for name in expected.replace(" or ", ", ").split(",")]
-    guess = nearest(value, names) if isinstance(value, str) else None
+    question = hint(value, names) if isinstance(value, str) and len(names) > 1 else ""
     listed = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-    return f"{listed}; did you mean '{guess}'?" if guess and len(names) > 1 else listed
+    return f"{listed}; {question}" if question else listed
 
 
 def _wrong_type(path: KeyPath, details: ErrorDetails) -> Finding:
@@ -205,4 +208,5 @@ _WORDS: dict[str, Callable[[KeyPath, ErrorDetails, Any], Finding]] = {
     "finite_number": _not_finite,
     "literal_error": _no_choice,
     "too_short": _too_short,
+    "too_long": _too_long,
 }

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from simqueue.datafiles.yamlfile import Document
 from simqueue.errors import InputError, KeyPath, Problem, show
-from simqueue.scenario.yamlfile import Document
 
 SHARED_KEYS = ("gpu", "tensor_parallel", "step_time", "kv_cache", "max_model_len")
 """Top-level keys that a policy can also have for itself."""

@@ -6,6 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from simqueue.datafiles.limits import MOST_KEYS
 from simqueue.settings import Settings, invalid
 from simqueue.workload.arrivals.settings import ArrivalSettings
 from simqueue.workload.clients import (
@@ -95,7 +96,7 @@ class WorkloadSettings(Settings):
         "the client, first come first served; this wait is part of their latency. null: no limit",
         json_schema_extra={"unit": "requests"},
     )
-    classes: Annotated[dict[str, ClassSettings], Field(min_length=1)] | None = Field(
+    classes: Annotated[dict[str, ClassSettings], Field(min_length=1, max_length=MOST_KEYS)] | None = Field(
         default=None,
         description="name -> class: each request (with users and sessions: each user or session) belongs to one class",
     )

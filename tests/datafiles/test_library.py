@@ -36,7 +36,7 @@ def test_a_fact_without_source_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("a: 1\na: 2\n", "not valid YAML"), ("- 1\n", "must be a mapping of keys to values, not a list")],
+    [("a: 1\na: 2\n", "the key 'a' occurs twice"), ("- 1\n", "the file is a list; it must be a mapping")],
 )
 def test_yaml_is_strict(tmp_path: Path, text: str, said: str) -> None:
     """A key twice, or a top level that is not a mapping, is an error of one line that names the file."""
@@ -44,7 +44,7 @@ def test_yaml_is_strict(tmp_path: Path, text: str, said: str) -> None:
     file.write_text(text)
     with pytest.raises(InputError, match=said) as error:
         read_yaml(file)
-    assert str(error.value).startswith(f"{file}: ")
+    assert str(error.value).startswith(f"{file}:")
     assert "\n" not in str(error.value)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from simqueue.datafiles.yamlfile import Document, read
 from simqueue.errors import InputError
 from simqueue.scenario import Scenario, from_mapping, load
 from simqueue.scenario.problems import validated
 from simqueue.scenario.written import Written
-from simqueue.scenario.yamlfile import Document, read
 from simqueue.workload.generate import generate
 
 WriteToy = Callable[..., Path]
@@ -76,7 +76,7 @@ def test_valid_scenario(toy: WriteToy) -> None:
         ("seed: 3", "max_model_len: 1e3", "toy.yaml:2: max_model_len = 1000.0: must be a whole number >= 1, written"),
         ("seed: 3", "model: 5", "toy.yaml:2: model = 5: must be a name or a mapping"),
         ("seed: 3", "slo: 5", "toy.yaml:2: slo = 5: must be a mapping"),
-        ("seed: 3", "gpu: h100", "toy.yaml:2: gpu = 'h100': unknown gpu 'h100'; did you mean 'h100-sxm'? "),
+        ("seed: 3", "gpu: h100", "toy.yaml:2: gpu = 'h100': unknown gpu 'h100'; did you mean 'h100-pcie' or "),
         ("name: toy", "name: a/b", "toy.yaml:1: name = 'a/b': must be letters, digits, "),
         ("  vllm:", "  my policy:", "toy.yaml:11: policies.my policy: the name of a policy must be letters, "),
         ("value: 10", "value: 0", "toy.yaml:9: workload.output_tokens.value = 0: must be >= 1"),

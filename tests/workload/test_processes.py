@@ -251,7 +251,7 @@ def test_curve_in_a_file_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("category,window_start_s,total_rate_rps\na,0,1\na,10,3\nb,0,5\n")
     keys = {"process": "curve", "path": "c.csv"}
     assert process(tmp_path, **keys, category="a").mean_rate_rps == 2
-    with pytest.raises(InputError, match=r"^category: c\.csv: unknown curve '.*'; known: a, b"):
+    with pytest.raises(InputError, match=r"^category: c\.csv: unknown curve '.*'; did you mean 'a'\? known: a, b"):
         process(tmp_path, **keys, category="A")
     with pytest.raises(InputError, match="category 'b' needs two or more windows"):
         process(tmp_path, **keys, category="b")

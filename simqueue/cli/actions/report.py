@@ -8,6 +8,7 @@ import typer
 
 from simqueue.cli.actions.common import load_scenario, print_warnings
 from simqueue.cli.actions.screen import progress_bar
+from simqueue.datafiles.regular import is_folder
 from simqueue.errors import InputError, RunError
 from simqueue.experiment import run
 from simqueue.figures.view import ResultView
@@ -29,7 +30,7 @@ def report(
     if out.suffix not in {".html", ".htm"}:
         raise InputError(f"--out: {out} must end in .html")
     result: ResultView
-    if Path(source).is_dir():
+    if is_folder(Path(source)):
         if set_ or seed is not None or replications is not None:
             raise InputError(f"{source}: is a saved result; --set, --seed and --replications need a scenario")
         result = read_result(Path(source))

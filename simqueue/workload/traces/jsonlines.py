@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from simqueue.datafiles.columns import Columns
-from simqueue.datafiles.text import text_lines
+from simqueue.datafiles.limits import MOST_TRACE_BYTES
+from simqueue.datafiles.text import parse_json, text_lines
 from simqueue.errors import InputError
 from simqueue.workload.traces.formats import guess_format, guess_json
 
@@ -96,11 +97,11 @@ def read_json_tables(path: Path, label: str, expected: str, at_once: int | None 
 
 
 def _objects(path: Path, label: str, expected: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(text_lines(path, label), start=1):
+    for number, line in enumerate(text_lines(path, label, MOST_TRACE_BYTES), start=1):
         if not line.strip():
             continue
         try:
-            found = json.loads(line)
+            found = parse_json(line)
         except ValueError as error:
             guess = guess_format([cell.strip() for cell in line.split(",")], expected)
             hint = f": this looks like {guess}" if guess else f" ({error})"

@@ -6,15 +6,16 @@ quantity: ``input_lens``, ``output_lens`` (0 for failed requests) and, in versio
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from simqueue.datafiles.text import text_lines
+from simqueue.datafiles.limits import MOST_BENCH_BYTES
+from simqueue.datafiles.text import parse_json, read_text
 from simqueue.errors import InputError
+from simqueue.printable import shortened
 from simqueue.workload.limits import MOST_TOKENS
 from simqueue.workload.traces.base import TraceRows
 from simqueue.workload.traces.formats import ReadOptions, guess_format, guess_json
@@ -27,7 +28,7 @@ class VllmBenchReader:
 
     def chunks(self, path: Path, label: str, _options: ReadOptions, _at_once: int | None) -> Iterator[TraceRows]:
         """Yield all rows together: the file is one object."""
-        found = _object("".join(text_lines(path, label)), label)
+        found = _object(read_text(path, label, MOST_BENCH_BYTES), label)
         lists = {name: _list(found, name, label) for name in _LISTS}
         lengths = {name: len(values) for name, values in lists.items()}
         if len(set(lengths.values())) > 1:
@@ -52,7 +53,7 @@ def _object(text: str, label: str) -> dict[str, Any]:
         raise InputError(f"{label}: the file is empty; a saved result of vllm bench serve is expected")
     first = text.lstrip().partition("\n")[0]
     try:
-        found = json.loads(text)
+        found = parse_json(text)
     except ValueError as error:
         guess = guess_format([cell.strip() for cell in first.split(",")], "vllm-bench")
         hint = f": this looks like {guess}" if guess else f" ({error})"
@@ -83,4 +84,4 @@ def _check(name: str, values: list[Any], label: str) -> None:
             good = number and isinstance(value, int) and 0 <= value <= MOST_TOKENS
             allowed = f"an integer between 0 and {MOST_TOKENS}"
         if not good:
-            raise InputError(f"{label}: request {row}: {name} '{value}' is not {allowed}")
+            raise InputError(f"{label}: request {row}: {name} '{shortened(str(value))}' is not {allowed}")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from simqueue.datafiles.yamlfile import parse, parse_value, read
 from simqueue.errors import InputError
-from simqueue.scenario.yamlfile import parse, parse_value, read
 
 
 @pytest.mark.parametrize(
