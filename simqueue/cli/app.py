@@ -16,7 +16,8 @@ from simqueue.errors import INTERRUPTED, InputError, SimqueueError
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
-_PLAIN: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False}
+_HELP = {"help_option_names": ["-h", "--help"]}
+_PLAIN: dict[str, Any] = {"rich_markup_mode": None, "context_settings": _HELP}
 # typer exports only this subclass of the class of all usage errors
 _UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
 
@@ -64,11 +65,16 @@ def application(first: str | None) -> typer.Typer:
 
 
 def _run_when_called(command: Command) -> Callable[..., None]:
-    """Return a function with the signature of `command` that imports and calls the action of the command."""
+    """Return a function with the signature of `command` that imports and calls the action of the command.
+
+    The action does not get `debug`, which `outcome` reads, and `import_`, which is done before.
+    """
 
     @wraps(command.declared)
     def call(**values: Any) -> None:
-        values.pop("debug", None)  # read by `outcome`
+        values.pop("debug", None)
+        if files := values.pop("import_", None):
+            import_module("simqueue.cli.imports").import_files(files)
         module, _, name = command.action.partition(":")
         getattr(import_module(f"simqueue.cli.actions.{module}"), name)(**values)
 

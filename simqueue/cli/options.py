@@ -3,17 +3,42 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+
+def scenarios_from(incomplete: str) -> list[str]:
+    """Return scenario files and packaged scenarios that begin with `incomplete`, for completion in a shell."""
+    head, slash, _ = incomplete.rpartition("/")
+    folder = Path(f"{head}{slash}" or ".")
+    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    files = [f"{head}{slash}{path.name}{'/' * path.is_dir()}" for path in paths if _can_be_scenario(path)]
+    packaged = import_module("simqueue.scenario.library").packaged_scenarios()  # slow, and only for completion
+    return [text for text in (*packaged, *files) if text.startswith(incomplete)]
+
+
+def _can_be_scenario(path: Path) -> bool:
+    return not path.name.startswith(".") and (path.is_dir() or path.suffix in (".yaml", ".yml"))
+
+
 Scenario = Annotated[
     str,
-    typer.Argument(metavar="SCENARIO", help="A scenario file, or a name from `simqueue list scenarios`."),
+    typer.Argument(
+        metavar="SCENARIO",
+        help="A scenario file, or a name from `simqueue list scenarios`.",
+        autocompletion=scenarios_from,
+    ),
 ]
 ManyScenarios = Annotated[
     list[str],
-    typer.Argument(metavar="SCENARIO", help="Scenario files, or names from `simqueue list scenarios`."),
+    typer.Argument(
+        metavar="SCENARIO",
+        help="Scenario files, or names from `simqueue list scenarios`.",
+        autocompletion=scenarios_from,
+    ),
 ]
 Set = Annotated[
     list[str] | None,
@@ -21,6 +46,15 @@ Set = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="Set a scenario key; overrides the file. Repeatable. Example: --set workload.arrivals.rate_rps=20",
+    ),
+]
+Import = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--import",
+        metavar="FILE.py",
+        help="Run a Python file first that registers schedulers of your own. Repeatable. The file can do anything that "
+        "you can do.",
     ),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Random seed; overrides the scenario's.")]

@@ -1,4 +1,4 @@
-"""The JSON Schema of a scenario file, and the reference of all keys generated from it: one table per mapping."""
+"""The reference of all scenario keys, generated from the JSON Schema: one table per mapping."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from simqueue.scenario.model import Scenario
 from simqueue.scenario.policies import CHOICES, PolicySettings
+from simqueue.scenario.schema import plain_schema
 
 Schema = dict[str, Any]
 
@@ -46,15 +46,6 @@ _COMMON = tuple(PolicySettings.model_fields)
 _NAMED = tuple(choice.key for choice in CHOICES)
 
 
-def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a scenario file, with the schedulers that are registered at present.
-
-    Editors can complete and check YAML with it. Values with a unit have a key `unit`.
-    """
-    schema = Scenario.model_json_schema(mode="validation")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "simqueue scenario"}
-
-
 @dataclass(frozen=True, slots=True)
 class _Section:
     path: str
@@ -64,7 +55,7 @@ class _Section:
 
 def reference_page() -> str:
     """Return the page as Markdown."""
-    return "\n".join([_HEAD, *_Page(json_schema()).sections()])
+    return "\n".join([_HEAD, *_Page(plain_schema()).sections()])
 
 
 class _Page:

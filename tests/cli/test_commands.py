@@ -144,6 +144,17 @@ def test_init_validate_run(tmp_path: Path) -> None:
     assert (again.returncode, again.stdout) == (2, "")
     assert again.stderr == "error: scenario.yaml: exists already and is not overwritten; give another file name\n"
     assert (tmp_path / "scenario.yaml").read_bytes() == before
+    (modeline, _, _) = before.decode().partition("\n")
+    schema = tmp_path / modeline.removeprefix("# yaml-language-server: $schema=")
+    assert json.loads(schema.read_text())["title"] == "simqueue scenario"
+
+
+def test_init_keeps_a_foreign_file_of_the_schemas_name(capsys: Capture, tmp_path: Path) -> None:
+    """A file that is no schema of simqueue is not replaced, and nothing is written beside it."""
+    (tmp_path / "simqueue.schema.json").write_text("{}")
+    (line,) = _refused(capsys, "init", str(tmp_path / "first.yaml"))
+    assert "exists already and is no schema of simqueue" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["simqueue.schema.json"]
 
 
 def test_init_where_nothing_can_be_written(capsys: Capture, tmp_path: Path) -> None:
@@ -244,7 +255,7 @@ def test_version() -> None:
     assert re.fullmatch(r"simqueue \S+, (compiled|pure Python)\n", done.stdout)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], [], ["list"], ["run", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], [], ["list"], ["run", "-h"], ["list", "gpus", "-h"]])
 def test_help(arguments: list[str]) -> None:
     """Help goes to stdout with exit code 0; without a command, help is shown too."""
     done = _process(*arguments)
@@ -304,10 +315,13 @@ def test_only_the_action_of_the_command_is_loaded(toy: WriteToy) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command.group} {command.name}".strip())
 def test_actions_take_what_commands_parse(command: Command) -> None:
-    """An action has the parameters of its command, with the same types, except `debug`; every command has help."""
+    """An action has the parameters of its command, with the same types; every command has help.
+
+    `debug` and `import_` are handled before the action.
+    """
     module, _, name = command.action.partition(":")
     action = getattr(import_module(f"simqueue.cli.actions.{module}"), name)
-    parsed = {key: kind for key, kind in get_type_hints(command.declared).items() if key != "debug"}
+    parsed = {key: kind for key, kind in get_type_hints(command.declared).items() if key not in ("debug", "import_")}
     assert get_type_hints(action) == parsed
     assert list(signature(action).parameters) == [key for key in parsed if key != "return"]
     assert command.declared.__doc__

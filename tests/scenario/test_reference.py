@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from simqueue.hardware import gpu_names
 from simqueue.scenario import Scenario
-from simqueue.scenario.reference import json_schema
+from simqueue.scenario.schema import json_schema
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "scenario.md"
 
@@ -64,3 +65,12 @@ def test_schema_is_json_and_knows_schedulers() -> None:
 def test_units_stand_in_the_schema(key: str) -> None:
     """Keys with a unit have it in the schema."""
     assert json_schema()["properties"][key]["unit"] == "s"
+
+
+def test_the_schema_offers_the_names_of_the_package() -> None:
+    """Where a name or a file is allowed, editors can offer the names; other text stays valid."""
+    schema = json_schema()
+    gpu = schema["properties"]["gpu"]["anyOf"][0]["oneOf"][0]
+    assert gpu == {"anyOf": [{"enum": gpu_names()}, {"type": "string"}]}
+    assert "0.33.0" in schema["$defs"]["VllmPolicy"]["properties"]["version"]["enum"]
+    assert "ideal" in schema["$defs"]["RooflineSettings"]["properties"]["preset"]["anyOf"][0]["enum"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import import_module
@@ -14,57 +15,73 @@ import typer
 from simqueue.cli.columns import Row, listed, terminal_width
 from simqueue.errors import InputError
 
+_SCHEMA = "simqueue.schema.json"
+_MODELINE = f"# yaml-language-server: $schema={_SCHEMA}\n"
+"""What tells an editor with a YAML language server the schema of a file."""
+
 
 def init(file: Path) -> None:
-    """Write the first scenario to a new file."""
+    """Write the first scenario to a new file, and the schema that editors check it with beside it."""
     text = files("simqueue.cli").joinpath("first_scenario.yaml").read_text(encoding="utf-8")
+    schema = file.parent / _SCHEMA
+    _check_schema(schema)
     try:
         with file.open("x", encoding="utf-8") as new:
-            new.write(text)
+            new.write(_MODELINE + text)
+        content = import_module("simqueue.scenario.schema").json_schema()
+        schema.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     except FileExistsError:
         raise InputError(f"{file}: exists already and is not overwritten; give another file name") from None
     except OSError as error:
         raise InputError(f"{file}: cannot be written: {error.strerror}") from None
     typer.echo(f"written: {file}; run it with: simqueue run {file}")
+    typer.echo(f"written: {schema}, with which editors complete and check scenarios")
 
 
-def policies() -> None:
+def _check_schema(schema: Path) -> None:
+    """Check that a file of the schema's name is an earlier schema."""
+    if schema.exists() and '"title": "simqueue scenario"' not in schema.read_text(encoding="utf-8", errors="replace"):
+        raise InputError(f"{schema}: exists already and is no schema of simqueue; choose another folder")
+
+
+def policies(json_: bool) -> None:
     """Print the schedulers."""
-    _print("simqueue.schedulers", "policy_rows")
+    _print("simqueue.schedulers", "policy_rows", as_json=json_)
 
 
-def engines() -> None:
+def engines(json_: bool) -> None:
     """Print the engines and their versions."""
-    _print("simqueue.engines", "engine_rows")
+    _print("simqueue.engines", "engine_rows", as_json=json_)
 
 
-def models() -> None:
+def models(json_: bool) -> None:
     """Print the models."""
     essential = ("parameters_b", "active_b", "weights_gb", "kv_bytes_per_token", "max_position_tokens")
-    _print("simqueue.hardware", "model_rows", essential)
+    _print("simqueue.hardware", "model_rows", essential, as_json=json_)
 
 
-def gpus() -> None:
+def gpus(json_: bool) -> None:
     """Print the GPUs."""
-    _print("simqueue.hardware", "gpu_rows", ("memory_mib", "bandwidth_gb_per_s", "dense_bf16_tflops", "fp8_tflops"))
+    essential = ("memory_mib", "bandwidth_gb_per_s", "dense_bf16_tflops", "fp8_tflops")
+    _print("simqueue.hardware", "gpu_rows", essential, as_json=json_)
 
 
-def presets() -> None:
+def presets(json_: bool) -> None:
     """Print the step-time presets."""
-    _print("simqueue.steptime", "preset_rows")
+    _print("simqueue.steptime", "preset_rows", as_json=json_)
 
 
-def traces() -> None:
+def traces(json_: bool) -> None:
     """Print the traces in the package."""
-    _print("simqueue.workload.traces.summaries", "trace_rows")
+    _print("simqueue.workload.traces.summaries", "trace_rows", as_json=json_)
 
 
-def scenarios() -> None:
+def scenarios(json_: bool) -> None:
     """Print the scenarios in the package."""
-    _print("simqueue.scenario.library", "scenario_rows")
+    _print("simqueue.scenario.library", "scenario_rows", as_json=json_)
 
 
-def _print(module: str, function: str, essential: Sequence[str] = ()) -> None:
+def _print(module: str, function: str, essential: Sequence[str] = (), *, as_json: bool) -> None:
     """Print the rows that a function of a module returns.
 
     Parameters
@@ -73,8 +90,13 @@ def _print(module: str, function: str, essential: Sequence[str] = ()) -> None:
         Imported here, because a list needs only its own part of the package.
     essential : sequence of str
         Columns to keep on a narrow terminal.
+    as_json : bool
+        Print a list of JSON objects instead of a table, with all columns.
     """
     found: Sequence[Any] = getattr(import_module(module), function)()
     rows: list[Row] = [row if isinstance(row, dict) else asdict(row) for row in found]
+    if as_json:
+        typer.echo(json.dumps(rows, allow_nan=False, ensure_ascii=False))
+        return
     for line in listed(rows, terminal_width(), essential) if rows else ["none"]:
         typer.echo(line)

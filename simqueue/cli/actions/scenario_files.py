@@ -13,7 +13,8 @@ from simqueue.cli.columns import listed, terminal_width
 from simqueue.errors import InputError, Problem
 from simqueue.scenario import ResolvedScenario
 from simqueue.scenario.library import find
-from simqueue.scenario.reference import json_schema, reference_page
+from simqueue.scenario.reference import reference_page
+from simqueue.scenario.schema import json_schema
 
 _VERSION = "version: "
 """Prefix of the origin of a default that depends on the version of an engine."""

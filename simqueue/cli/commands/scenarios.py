@@ -10,6 +10,7 @@ from typer import Argument, Option
 from simqueue.cli.command import command
 from simqueue.cli.options import (
     Debug,
+    Import,
     Json,
     ManyScenarios,
     NoFigures,
@@ -65,6 +66,7 @@ def run(
     replications: Replications = None,
     workers: Workers = None,
     quiet: Quiet = False,
+    import_: Import = None,
     debug: Debug = False,
 ) -> None:
     """Run scenarios and compare their policies.
@@ -89,6 +91,7 @@ def validate(
     scenarios: ManyScenarios,
     set_: Set = None,
     seed: Seed = None,
+    import_: Import = None,
     debug: Debug = False,
 ) -> None:
     """Check scenarios without running them.
@@ -102,6 +105,7 @@ def schema(
     reference: Annotated[
         bool, Option("--reference", help="Print the reference of all keys, in Markdown, instead.")
     ] = False,
+    import_: Import = None,
 ) -> None:
     """Print the JSON Schema of scenario files."""
 
@@ -122,6 +126,7 @@ def compare(
     workers: Workers = None,
     json_: Json = False,
     quiet: Quiet = False,
+    import_: Import = None,
     debug: Debug = False,
 ) -> None:
     """Test whether policies differ, with confidence intervals.
@@ -152,6 +157,7 @@ def capacity(
     ] = 5,
     requests: Annotated[int, Option("--requests", metavar="N", min=100, help="Requests in each of these runs.")] = 2000,
     workers: Workers = None,
+    import_: Import = None,
     debug: Debug = False,
 ) -> None:
     """Compute the capacity of each policy without a simulation.
@@ -177,6 +183,7 @@ def verify(
     replications: Annotated[int, Option("--replications", metavar="N", min=2, help="Independent runs per case.")] = 10,
     workers: Workers = None,
     json_: Json = False,
+    import_: Import = None,
     debug: Debug = False,
 ) -> None:
     """Compare simulated means with exact queueing theory.
@@ -199,6 +206,7 @@ def workload(
     ] = None,
     json_: Annotated[bool, Option("--json", help="Print one JSON object and draw nothing.")] = False,
     no_figures: NoFigures = False,
+    import_: Import = None,
     debug: Debug = False,
 ) -> None:
     """Describe the requests of a scenario without running it.
@@ -219,6 +227,7 @@ def report(
     replications: Replications = None,
     workers: Workers = None,
     quiet: Quiet = False,
+    import_: Import = None,
     debug: Debug = False,
 ) -> None:
     """Write results as one HTML page.
