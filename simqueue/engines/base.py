@@ -34,12 +34,15 @@ class Deployment:
         The scenario's own keys. Keys that were not written down take the default of the version.
     max_model_len : int or None
         Most prompt + output tokens per request.
+    tensor_parallel : int
+        GPUs that share the model.
     """
 
     gpu_name: str | None
     gpu_memory_bytes: int | None
     kv_cache: KVCacheSettings
     max_model_len: int | None
+    tensor_parallel: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,12 @@ class CacheRules:
         Share of the pool that admissions leave free.
     reserved_blocks : int
         Blocks that the engine counts in its pool and never uses (its null block).
+    share_key : str
+        The key or flag that decides `memory_share`, for messages.
+    profiled_tokens : int
+        Tokens of the step with which the engine measures its activations before it sizes the pool; 0: it does not.
+    outside_bytes : float
+        Memory of each GPU that the engine takes outside the allocator of its tensors, in bytes.
     """
 
     block_size: int
@@ -71,6 +80,9 @@ class CacheRules:
     registration_lag: int = 0
     watermark: float = 0.0
     reserved_blocks: int = 0
+    share_key: str = "memory_share"
+    profiled_tokens: int = 0
+    outside_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +124,8 @@ class Engine(ABC):
     """Flags by the engine's own names; None: the default of the version."""
     cache_flags: ClassVar[Mapping[str, str]]
     """Key of `kv_cache` -> the flag with the same meaning. The flag overrides the key."""
+    length_steps: ClassVar[tuple[int, ...]] = ()
+    """Values of max_model_len above which other defaults hold, ascending."""
 
     @abstractmethod
     def resolve(self, flags: Any, deployment: Deployment) -> ResolvedEngine:
@@ -162,6 +176,12 @@ def with_defaults(
         if given is not None:
             values[flag], origins[flag] = given, GIVEN
     return values, origins
+
+
+def deciding_key(flags: Settings, kv_cache: KVCacheSettings, cache_flags: Mapping[str, str], key: str) -> str:
+    """Return the name of what decides a value: the key of `kv_cache` if only that was written down, else the flag."""
+    flag = cache_flags[key]
+    return key if getattr(flags, flag) is None and key in kv_cache.model_fields_set else flag
 
 
 def reject_flags(flags: Settings, names: Iterable[str], text: str, neutral: Container[Any] = ()) -> None:

@@ -89,6 +89,7 @@ def run(
         class_slo=chosen.class_slos,
         warmup_s=warmup_s,
         warnings=[
+            *chosen.warnings,
             *notes,
             *(note for one in made for note in one.notes),
             *warmup_notes,

@@ -11,7 +11,7 @@ from simqueue.hardware.library import (
     model_names,
     model_rows,
 )
-from simqueue.hardware.memory import check_fits, kv_pool_blocks
+from simqueue.hardware.memory import activation_bytes, check_fits, kv_pool_blocks
 from simqueue.hardware.model import Model
 from simqueue.hardware.model_settings import ModelSettings
 from simqueue.hardware.precision import DtypeSettings
@@ -24,6 +24,7 @@ __all__ = [
     "Model",
     "ModelChoice",
     "ModelSettings",
+    "activation_bytes",
     "check_fits",
     "gpu_names",
     "gpu_rows",

@@ -139,6 +139,7 @@ def _model(settings: ModelSettings, description: str = "") -> Model:
         max_position=settings.max_position,
         description=description,
         hidden=settings.hidden,
+        mlp_width=_mlp_width(settings),
         value_dim=settings.value_dim,
         latent_dim=None if settings.kv_lora_rank is None else settings.kv_lora_rank + (settings.rope_dim or 0),
         window_layers=settings.window_layers or 0,
@@ -148,6 +149,13 @@ def _model(settings: ModelSettings, description: str = "") -> Model:
         expert_weights=settings.expert_weights,
         kv_format=settings.kv_format,
     )
+
+
+def _mlp_width(settings: ModelSettings) -> int | None:
+    experts = (settings.experts_per_token or 0) * (settings.expert_intermediate or 0)
+    routed = experts + (settings.shared_intermediate or 0)
+    has_mlp = settings.experts is None or bool(settings.dense_layers)
+    return max(routed, settings.intermediate) if has_mlp and settings.intermediate is not None else routed or None
 
 
 def _looks_like_a_file(value: str, base_dir: Path, endings: tuple[str, ...]) -> bool:

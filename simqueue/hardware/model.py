@@ -61,6 +61,9 @@ class Model:
         One line of text.
     hidden : int or None
         Width of the residual stream, which all-reduces of tensor parallelism transfer; None if only the total is known.
+    mlp_width : int or None
+        Numbers between the matrices of an MLP per token: of the widest layer, over all experts that a token uses; None
+        if only the total is known.
     value_dim : int or None
         Width of a head's values; None: `head_dim`.
     latent_dim : int or None
@@ -89,6 +92,7 @@ class Model:
     max_position: int | None = None
     description: str = ""
     hidden: int | None = None
+    mlp_width: int | None = None
     value_dim: int | None = None
     latent_dim: int | None = None
     window_layers: int = 0

@@ -25,7 +25,7 @@ class KVCacheSettings(Settings):
     blocks: int | Literal["auto"] = Field(
         "auto",
         description="usable blocks in the pool; auto: as many as fit into memory_share of the GPU's memory next to the "
-        "weights",
+        "weights and, with an engine, to the activations and other memory that it measures when it starts",
         json_schema_extra={"unit": "blocks"},
     )
     memory_share: float = Field(

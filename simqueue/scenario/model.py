@@ -107,6 +107,11 @@ class Scenario(Settings):
         "reject",
         description="requests that can never fit into the KV pool are rejected at arrival, or wait for ever",
     )
+    unstartable: Literal["refuse", "warn"] = Field(
+        "refuse",
+        description="an engine that would not start, since one request of max_model_len does not fit into its KV pool "
+        "(blocks: auto), is an error, or runs with a warning",
+    )
     clock_resolution_s: float | None = Field(
         None,
         gt=0,

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Literal, cast
 from simqueue.engines import ENGINES, CacheRules, Deployment, ResolvedEngine
 from simqueue.engines.base import Maker
 from simqueue.errors import InputError, Problem, about
-from simqueue.hardware import Gpu, Model, check_fits, kv_pool_blocks, load_gpu, load_model
+from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.kvcache import KVCache
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.scenario.policies import EnginePolicy
+from simqueue.scenario.pool import Hardware, pool_blocks, unknown_activations, unstartable
 from simqueue.scenario.resolved import ResolvedCache, ResolvedPolicy, ResolvedScenario
 from simqueue.scenario.values import origins_of, values_of
 from simqueue.schedulers import SCHEDULERS, Policy
@@ -71,12 +72,14 @@ def resolve(scenario: Scenario) -> ResolvedScenario:
 def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:
     """Return one policy; errors are about the policy's bare keys."""
     policy = scenario.policy(name)
-    model, gpu = _model(scenario), _gpu(scenario, name)
-    tensor_parallel = scenario.value_for(name, "tensor_parallel")
+    hardware = Hardware(_model(scenario), _gpu(scenario, name), scenario.value_for(name, "tensor_parallel"))
+    model, gpu, tensor_parallel = hardware.model, hardware.gpu, hardware.tensor_parallel
     settings = policy.own_settings()
     longest = _longest_request(scenario.value_for(name, "max_model_len"), model)
     cache: KVCacheSettings = scenario.value_for(name, "kv_cache")
-    engine = _engine(policy.kind, settings, gpu, cache, longest) if isinstance(policy, EnginePolicy) else None
+    engine = _engine(policy.kind, settings, hardware, cache, longest) if isinstance(policy, EnginePolicy) else None
+    resolved_cache = _cache(cache, engine, longest, hardware)
+    notes = () if engine is None else _engine_notes(scenario, name, engine, resolved_cache, hardware, longest)
     return ResolvedPolicy(
         name=name,
         scheduler=policy.kind,
@@ -87,8 +90,9 @@ def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:
         gpu=gpu,
         tensor_parallel=tensor_parallel,
         step_time=_step_time(scenario.step_time_for(name), model, gpu, tensor_parallel, scenario),
-        kv_cache=_cache(cache, engine, longest, model, gpu, tensor_parallel),
+        kv_cache=resolved_cache,
         longest_request_tokens=longest,
+        warnings=tuple(notes),
     )
 
 
@@ -115,15 +119,49 @@ def _longest_request(max_model_len: int | None, model: Model | None) -> int | No
 
 
 def _engine(
-    name: str, flags: Settings, gpu: Gpu | None, cache: KVCacheSettings, longest_tokens: int | None
+    name: str, flags: Settings, hardware: Hardware, cache: KVCacheSettings, longest_tokens: int | None
 ) -> ResolvedEngine:
+    gpu = hardware.gpu
     deployment = Deployment(
         gpu_name=None if gpu is None else f"{gpu.name} {gpu.description}",
         gpu_memory_bytes=None if gpu is None else gpu.memory_bytes,
         kv_cache=cache,
         max_model_len=longest_tokens,
+        tensor_parallel=hardware.tensor_parallel,
     )
     return ENGINES[name].resolve(flags, deployment)
+
+
+def _engine_notes(
+    scenario: Scenario,
+    name: str,
+    engine: ResolvedEngine,
+    cache: ResolvedCache,
+    hardware: Hardware,
+    longest_tokens: int | None,
+) -> list[str]:
+    """Return what is doubtful about the pool of an engine; InputError if the engine would not start with it.
+
+    A number of blocks that was written down is a supposition, so that with it the engine need not start.
+    """
+    policy, keys = scenario.policy(name), scenario.value_for(name, "kv_cache")
+    doubts = [unknown_activations(keys, engine.cache, hardware.model)]
+    if longest_tokens is not None:
+
+        def tokens_at(length: int) -> int:
+            try:
+                other = _engine(policy.kind, policy.own_settings(), hardware, keys, length)
+                return pool_blocks(keys, other.cache, hardware) * other.cache.block_size
+            except InputError:
+                return 0
+
+        steps = ENGINES[policy.kind].length_steps
+        is_models = scenario.value_for(name, "max_model_len") is None
+        refusal = unstartable(engine, cache.blocks, longest_tokens, tokens_at, steps, is_models=is_models)
+        if refusal is not None and keys.blocks == "auto" and scenario.unstartable == "refuse":
+            raise InputError(f"{refusal} (or give unstartable: warn)", "max_model_len")
+        doubts.append(refusal)
+    return [doubt for doubt in doubts if doubt is not None]
 
 
 def _maker(scheduler: str, settings: Settings) -> Maker:
@@ -144,9 +182,7 @@ def _cache(
     keys: KVCacheSettings,
     engine: ResolvedEngine | None,
     longest_tokens: int | None,
-    model: Model | None,
-    gpu: Gpu | None,
-    tensor_parallel: int,
+    hardware: Hardware,
 ) -> ResolvedCache:
     """Return the KV cache as the engine has it, else as the keys say."""
     rules = (
@@ -161,22 +197,7 @@ def _cache(
         if keys.reserve == "model_max" and longest_tokens is None:
             raise InputError("must be given with kv_cache.reserve: model_max", "max_model_len")
         reserve = longest_tokens if keys.reserve == "model_max" else "request_max"
-    return ResolvedCache(keys.layout, rules, _blocks(keys, rules, model, gpu, tensor_parallel), reserve)
-
-
-def _blocks(
-    keys: KVCacheSettings, rules: CacheRules, model: Model | None, gpu: Gpu | None, tensor_parallel: int
-) -> int:
-    """Return the usable blocks of the pool: a number that was written down, else what memory leaves."""
-    if model is None or gpu is None:
-        if keys.blocks == "auto":
-            raise InputError("needs model and gpu; give a number of blocks", "kv_cache", "blocks", value="auto")
-        return keys.blocks
-    if keys.blocks != "auto":
-        check_fits(gpu, model, tensor_parallel, rules.memory_share)
-        return keys.blocks
-    blocks = kv_pool_blocks(gpu, model, tensor_parallel, rules.memory_share, rules.block_size)
-    return blocks - rules.reserved_blocks
+    return ResolvedCache(keys.layout, rules, pool_blocks(keys, rules, hardware), reserve)
 
 
 def _workloads(scenario: Scenario) -> dict[str | None, WorkloadSettings]:

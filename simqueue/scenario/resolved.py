@@ -83,6 +83,8 @@ class ResolvedPolicy:
     kv_cache : ResolvedCache
     longest_request_tokens : int or None
         Most tokens (prompt + output) of a request; None: no limit.
+    warnings : tuple of str
+        What is doubtful about it, without its name.
     """
 
     name: str
@@ -96,6 +98,7 @@ class ResolvedPolicy:
     step_time: StepTime
     kv_cache: ResolvedCache
     longest_request_tokens: int | None
+    warnings: tuple[str, ...] = ()
 
 
 class Changes(TypedDict, total=False):
@@ -175,6 +178,11 @@ class ResolvedScenario:
     def base_dir(self) -> Path:
         """Where relative paths of the scenario start."""
         return self.written.base_dir
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each doubt about a policy, with its name."""
+        return tuple(f"{policy.name}: {line}" for policy in self.policies for line in policy.warnings)
 
     @property
     def policy_names(self) -> tuple[str, ...]:
