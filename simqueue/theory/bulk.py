@@ -18,6 +18,7 @@ import scipy
 from numpy.typing import NDArray
 
 from simqueue.errors import InputError
+from simqueue.theory.binomial import binomial_pmf
 from simqueue.theory.chain import renewal_averages
 from simqueue.theory.domain import positive
 
@@ -172,7 +173,7 @@ def slotted_continuous(arrival_rate: float, slots: int, mean_output_tokens: floa
 
     def stay(n: int) -> tuple[int, NDArray[Any]]:
         served = min(n, slots)
-        return n - served, _binomial(served, 1 - ends)
+        return n - served, binomial_pmf(served, 1 - ends)
 
     found = renewal_averages(arrival_rate, lambda _: step_s, stay, lambda n: min(n, slots), start=8 * slots + 64)
     return SteppedServer(
@@ -201,8 +202,3 @@ def continuous_over_static(mean_output_tokens: float, batch: int) -> float:
     last = math.ceil(-(math.log(batch) + 40) / goes_on)
     k = np.arange(last + 1)
     return float(np.sum(-np.expm1(batch * np.log1p(-np.exp(k[1:] * goes_on))), initial=1.0)) / mean_output_tokens
-
-
-def _binomial(n: int, p: float) -> NDArray[Any]:
-    """Return P(k of n) for k = 0 .. n."""
-    return np.asarray(scipy.stats.binom.pmf(np.arange(n + 1), n, p))

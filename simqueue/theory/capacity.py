@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import scipy
 
 from simqueue.errors import InputError
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.theory.affine import Affine, Composition, fit, step_seconds
+from simqueue.theory.binomial import binomial_pmf
 from simqueue.theory.mixture import StepSizes, average_seconds
 
 Resource = Literal["slots", "tokens", "kv", "compute"]
@@ -278,7 +278,7 @@ def _binomial_step(step: StepTime, lengths: Lengths, server: Server, g: float) -
     slots = at.decodes + k * at.prompts
     whole = max(1, math.floor(slots))
     m = np.arange(whole + 1) * slots / whole
-    weights = np.asarray(scipy.stats.binom.pmf(np.arange(whole + 1), whole, k * at.prompts / slots))
+    weights = binomial_pmf(whole, k * at.prompts / slots)
     sizes = StepSizes(at.context_tokens / at.decodes, lengths.prompt / k, at.past_tokens, server.max_num_batched_tokens)
     return average_seconds(step, sizes, slots - m, m, weights)
 
