@@ -71,51 +71,55 @@ def unknown_activations(keys: KVCacheSettings, rules: CacheRules, model: Model |
     )
 
 
-def unstartable(
-    engine: ResolvedEngine,
-    blocks: int,
-    longest_tokens: int,
-    tokens_at: Callable[[int], int],
-    steps: tuple[int, ...],
-    *,
-    is_models: bool,
-) -> str | None:
-    """Return why an engine would not start; None if one request of max_model_len fits into its pool.
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """The max_model_len of an engine, and others that it could have.
 
-    Parameters
+    Attributes
     ----------
-    engine : ResolvedEngine
-    blocks : int
-        Usable blocks of its pool.
     longest_tokens : int
-        Its max_model_len.
-    tokens_at : callable
-        max_model_len -> tokens in the pool of the same engine with it; 0 if it cannot be had.
-    steps : tuple of int
-        See `Engine.length_steps`.
+        The one that it has.
     is_models : bool
-        Whether its max_model_len is that of the model, since none was given.
+        Whether it is that of the model, since none was given.
+    tokens_at : callable
+        max_model_len -> tokens in the pool of the same engine with it; 0 if there is no pool.
+    steps : tuple of int
+        See `Engine.length_steps`. Between two of them, pools do not grow with max_model_len.
     """
-    block_size = engine.cache.block_size
-    if longest_tokens <= blocks * block_size:
+
+    longest_tokens: int
+    is_models: bool
+    tokens_at: Callable[[int], int]
+    steps: tuple[int, ...]
+
+    @property
+    def advice(self) -> str | None:
+        """Which max_model_len, up to the one that it has, is the longest with which it would start; None: none."""
+        fitting = self._longest_that_fits()
+        return None if fitting is None else f"the longest max_model_len that fits is {fitting}"
+
+    def _longest_that_fits(self) -> int | None:
+        ends = [*(step for step in self.steps if step < self.longest_tokens), self.longest_tokens]
+        starts = [1, *(end + 1 for end in ends[:-1])]
+        for low, high in zip(reversed(starts), reversed(ends), strict=True):
+            if self._fits(low):
+                return _last_that_holds(low, high, self._fits)
         return None
-    fitting = _longest_that_fits(longest_tokens, tokens_at, steps)
-    advice = f"the longest max_model_len that fits is {fitting}" if fitting else "no max_model_len fits"
+
+    def _fits(self, length: int) -> bool:
+        return self.tokens_at(length) >= length
+
+
+def unstartable(engine: ResolvedEngine, blocks: int, lengths: Lengths) -> str | None:
+    """Return why an engine with this many blocks would not start; None if one request of max_model_len fits."""
+    tokens = blocks * engine.cache.block_size
+    if lengths.longest_tokens <= tokens:
+        return None
     return (
-        f"{engine.title} would not start: one request of max_model_len = {longest_tokens}"
-        f"{' (that of the model)' if is_models else ''} does not fit the KV pool of "
-        f"{blocks * block_size} tokens ({blocks} blocks); {advice}"
+        f"{engine.title} would not start: one request of max_model_len = {lengths.longest_tokens}"
+        f"{' (that of the model)' if lengths.is_models else ''} does not fit the KV pool of {tokens} tokens "
+        f"({blocks} blocks); {lengths.advice or 'no max_model_len fits'}"
     )
-
-
-def _longest_that_fits(most: int, tokens_at: Callable[[int], int], steps: tuple[int, ...]) -> int | None:
-    """Return the greatest length up to `most` whose pool holds it. Between two steps, pools shrink as lengths grow."""
-    ends = [*(step for step in steps if step < most), most]
-    starts = [1, *(end + 1 for end in ends[:-1])]
-    for low, high in zip(reversed(starts), reversed(ends), strict=True):
-        if tokens_at(low) >= low:
-            return _last_that_holds(low, high, lambda length: tokens_at(length) >= length)
-    return None
 
 
 def _last_that_holds(low: int, high: int, holds: Callable[[int], bool]) -> int:

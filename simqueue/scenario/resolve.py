@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -13,7 +14,7 @@ from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.kvcache import KVCache
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.scenario.policies import EnginePolicy
-from simqueue.scenario.pool import Hardware, pool_blocks, unknown_activations, unstartable
+from simqueue.scenario.pool import Hardware, Lengths, pool_blocks, unknown_activations, unstartable
 from simqueue.scenario.resolved import ResolvedCache, ResolvedPolicy, ResolvedScenario
 from simqueue.scenario.values import origins_of, values_of
 from simqueue.schedulers import SCHEDULERS, Policy
@@ -78,8 +79,11 @@ def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:
     longest = _longest_request(scenario.value_for(name, "max_model_len"), model)
     cache: KVCacheSettings = scenario.value_for(name, "kv_cache")
     engine = _engine(policy.kind, settings, hardware, cache, longest) if isinstance(policy, EnginePolicy) else None
-    resolved_cache = _cache(cache, engine, longest, hardware)
-    notes = () if engine is None else _engine_notes(scenario, name, engine, resolved_cache, hardware, longest)
+    resolved_cache, doubts = (
+        (_cache(cache, None, longest, hardware), ())
+        if engine is None
+        else _engine_cache(scenario, name, engine, hardware, longest)
+    )
     return ResolvedPolicy(
         name=name,
         scheduler=policy.kind,
@@ -92,7 +96,7 @@ def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:
         step_time=_step_time(scenario.step_time_for(name), model, gpu, tensor_parallel, scenario),
         kv_cache=resolved_cache,
         longest_request_tokens=longest,
-        warnings=tuple(notes),
+        warnings=doubts,
     )
 
 
@@ -132,36 +136,43 @@ def _engine(
     return ENGINES[name].resolve(flags, deployment)
 
 
-def _engine_notes(
-    scenario: Scenario,
-    name: str,
-    engine: ResolvedEngine,
-    cache: ResolvedCache,
-    hardware: Hardware,
-    longest_tokens: int | None,
-) -> list[str]:
-    """Return what is doubtful about the pool of an engine; InputError if the engine would not start with it.
+def _lengths(scenario: Scenario, name: str, hardware: Hardware, longest_tokens: int) -> Lengths:
+    """Return the max_model_len of a policy with an engine, and what others would give."""
+    policy, keys = scenario.policy(name), scenario.value_for(name, "kv_cache")
+
+    def tokens_at(length: int) -> int:
+        try:
+            other = _engine(policy.kind, policy.own_settings(), hardware, keys, length)
+            return pool_blocks(keys, other.cache, hardware) * other.cache.block_size
+        except InputError:
+            return 0
+
+    is_models = scenario.value_for(name, "max_model_len") is None
+    return Lengths(longest_tokens, is_models, tokens_at, ENGINES[policy.kind].length_steps)
+
+
+def _engine_cache(
+    scenario: Scenario, name: str, engine: ResolvedEngine, hardware: Hardware, longest_tokens: int | None
+) -> tuple[ResolvedCache, tuple[str, ...]]:
+    """Return the KV cache of an engine, and what is doubtful about it; InputError if the engine would not start.
 
     A number of blocks that was written down is a supposition, so that with it the engine need not start.
     """
-    policy, keys = scenario.policy(name), scenario.value_for(name, "kv_cache")
-    doubts = [unknown_activations(keys, engine.cache, hardware.model)]
-    if longest_tokens is not None:
-
-        def tokens_at(length: int) -> int:
-            try:
-                other = _engine(policy.kind, policy.own_settings(), hardware, keys, length)
-                return pool_blocks(keys, other.cache, hardware) * other.cache.block_size
-            except InputError:
-                return 0
-
-        steps = ENGINES[policy.kind].length_steps
-        is_models = scenario.value_for(name, "max_model_len") is None
-        refusal = unstartable(engine, cache.blocks, longest_tokens, tokens_at, steps, is_models=is_models)
-        if refusal is not None and keys.blocks == "auto" and scenario.unstartable == "refuse":
-            raise InputError(f"{refusal} (or give unstartable: warn)", "max_model_len")
-        doubts.append(refusal)
-    return [doubt for doubt in doubts if doubt is not None]
+    keys: KVCacheSettings = scenario.value_for(name, "kv_cache")
+    is_sized = keys.blocks == "auto"
+    lengths = None if longest_tokens is None else _lengths(scenario, name, hardware, longest_tokens)
+    try:
+        cache = _cache(keys, engine, longest_tokens, hardware)
+    except InputError as error:
+        advice = None if lengths is None or not is_sized else lengths.advice
+        if advice is None:
+            raise
+        raise InputError.of(replace(found, text=f"{found.text}; {advice}") for found in error.problems) from None
+    refusal = None if lengths is None else unstartable(engine, cache.blocks, lengths)
+    if refusal is not None and is_sized and scenario.unstartable == "refuse":
+        raise InputError(f"{refusal} (or give unstartable: warn)", "max_model_len")
+    doubts = (unknown_activations(keys, engine.cache, hardware.model), refusal)
+    return cache, tuple(doubt for doubt in doubts if doubt is not None)
 
 
 def _maker(scheduler: str, settings: Settings) -> Maker:

@@ -104,11 +104,13 @@ def test_the_length_of_the_model_counts_if_none_is_given() -> None:
 def test_the_longest_length_is_the_longest(memory_mib: int, wanted: int, version: str) -> None:
     """An engine starts with the length that the error names, and with none between it and the one that was asked."""
     memory = memory_mib * 2**20
-    warnings = policy(memory, version=version, max_model_len=wanted, unstartable="warn").warnings
-    if not warnings:
+    try:
         policy(memory, version=version, max_model_len=wanted)
+    except InputError as error:
+        said = str(error)
+    else:
         return
-    fitting = named_length(refusal(memory, version=version, max_model_len=wanted))
+    fitting = named_length(said)
     policy(memory, version=version, max_model_len=fitting)
     for longer in {fitting + 1, (fitting + wanted) // 2, 32_769} & set(range(fitting + 1, wanted + 1)):
         refusal(memory, version=version, max_model_len=longer)
@@ -158,6 +160,13 @@ def test_a_model_of_unknown_widths_is_warned_about() -> None:
     model = {"layers": 32, "heads": 32, "kv_heads": 8, "head_dim": 128, "parameters": 8_030_261_248}
     (line,) = policy(80 * GIB, model=model, version="0.33.0").warnings
     assert "no room for activations" in line
+
+
+def test_without_any_block_the_longest_length_is_named_as_well() -> None:
+    """The activations of one long step take all; a shorter max_model_len leaves a pool."""
+    said = refusal(20_000 * 2**20, version="0.4.2", max_model_len=24_000)
+    assert "no KV block fits" in said
+    assert policy(20_000 * 2**20, version="0.4.2", max_model_len=named_length(said)).kv_cache.blocks > 500
 
 
 CASE_81 = 17_600_000_000
