@@ -41,7 +41,7 @@ class Request:
         The j-th output token is (output_stream, j). None: no token is shared with another request.
     wanted_s : float or None
         When the client first wanted the answer: before `arrival_s` if it waited at the client or is a retry. None: at
-        `arrival_s`. Latencies count from here.
+        `arrival_s`. The time between is the wait at the client, which is no part of the latencies.
     gives_up_s : float or None
         When the client stops waiting. None: never.
     attempt : int

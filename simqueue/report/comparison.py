@@ -62,9 +62,9 @@ class Line:
     better : {"", "higher", "lower"}
         Which values are better; empty if neither is.
     optional : bool
-        Whether the line is left out if it says nothing: if all values are undefined or 0, or `usual`.
+        Whether the line is left out if it says nothing: if all values are undefined or `usual`.
     usual : value
-        The value that says nothing.
+        The value that says nothing; None if every value says something.
     of_classes : bool
         Whether the line is shown for each workload and request class too.
     """
@@ -85,7 +85,22 @@ class Line:
 
     def says_nothing(self, rows: Iterable[Row]) -> bool:
         """Return whether the line can be left out for these rows."""
-        return self.optional and all(row.get(self.column) in (None, 0, self.usual) for row in rows)
+        return self.optional and all(row.get(self.column) in (None, self.usual) for row in rows)
+
+
+def _from_client(label: str, metric: str, statistics: Sequence[str]) -> tuple[Line, ...]:
+    """Return the lines of a latency that counts from when the client wanted the request."""
+    return tuple(
+        Line(
+            f"{label} {kind.replace('median', 'p50')}",
+            f"{kind}_{metric}_ms",
+            unit="ms",
+            better="lower",
+            optional=True,
+            usual=None,
+        )
+        for kind in statistics
+    )
 
 
 SECTIONS: Final[Mapping[str, tuple[Line, ...]]] = {
@@ -116,10 +131,16 @@ SECTIONS: Final[Mapping[str, tuple[Line, ...]]] = {
         Line("E2EL p50", "median_e2el_ms", unit="ms", better="lower", of_classes=True),
         Line("E2EL p95", "p95_e2el_ms", unit="ms", better="lower", of_classes=True),
     ),
+    "Wait at the client": (
+        Line("client wait mean", "mean_client_wait_ms", unit="ms", better="lower", optional=True, of_classes=True),
+        *_from_client("client wait", "client_wait", ("median", "p95", "p99")),
+        *_from_client("wait + TTFT", "wanted_ttft", ("mean", "median", "p99")),
+        *_from_client("wait + E2EL", "wanted_e2el", ("mean", "median", "p99")),
+    ),
     "Machine": (
         Line("preemptions", "preemptions", count, better="lower", optional=True),
         Line("KV peak", "kv_peak_share", share),
-        Line("prefix hits", "prefix_hit_rate", share, better="higher", optional=True, usual=None),
+        Line("prefix hits", "prefix_hit_rate", share, better="higher", optional=True),
         Line("GPU busy", "gpu_busy_share", share),
     ),
     "Load and run": (

@@ -146,6 +146,11 @@ def notes(result: ResultView) -> list[str]:
             f"latencies, throughput and goodput: requests that arrived at or after {result.warmup_s:.4g} s; "
             "counts, KV, ITL and GPU: the whole run"
         )
+    if any(row.get("mean_client_wait_ms") for row in rows):
+        lines.append(
+            "client wait: before a request is sent, for a free connection or after a timeout; TTFT, E2EL and goodput "
+            "count from sending it"
+        )
     small = [note for row in rows if (note := _too_small(row))]
     if small:
         lines.append(f"n too small (p50 needs 2 values, p95 20, p99 100): {'; '.join(small)}")

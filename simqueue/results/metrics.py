@@ -30,8 +30,9 @@ def has_status(requests: Mapping[str, NDArray[Any]], status: Status) -> Mask:
 class Latencies:
     """The latencies of each request, in seconds, NaN if undefined; arrays of shape (n_requests,).
 
-    A latency starts when the client wanted the request: at its arrival, or earlier if the request waited at its client
-    or is a retry. Each array is computed on access, because those of a long run take much memory.
+    A latency starts when the request is sent, as in vLLM's benchmark. What the request waited at its client before, for
+    a free connection or after a timeout, is `client_wait_s`. Each array is computed on access, because those of a long
+    run take much memory.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class Latencies:
     @property
     def queue_s(self) -> Floats:
         """Time to the start of the first step with this request; undefined if there is none."""
-        return np.asarray(self._requests["first_scheduled_s"] - self._wanted_s())
+        return np.asarray(self._requests["first_scheduled_s"] - self._requests["arrival_s"])
 
     @property
     def ttft_s(self) -> Floats:
@@ -53,7 +54,7 @@ class Latencies:
 
         Undefined if no token was emitted.
         """
-        return np.asarray(self._requests["first_token_s"] - self._wanted_s())
+        return np.asarray(self._requests["first_token_s"] - self._requests["arrival_s"])
 
     @property
     def tpot_s(self) -> Floats:
@@ -69,15 +70,12 @@ class Latencies:
     def e2el_s(self) -> Floats:
         """End-to-end latency, to the last token; undefined for requests that have not finished."""
         finished = has_status(self._requests, Status.FINISHED)
-        return np.where(finished, self._requests["finish_s"] - self._wanted_s(), np.nan)
+        return np.where(finished, self._requests["finish_s"] - self._requests["arrival_s"], np.nan)
 
     @property
     def max_itl_s(self) -> Floats:
         """The longest gap between two consecutive tokens; undefined with fewer than two tokens."""
         return np.asarray(self._requests["max_itl_s"], dtype=np.float64)
-
-    def _wanted_s(self) -> Floats:
-        return np.asarray(self._requests["wanted_s" if "wanted_s" in self._requests else "arrival_s"])
 
 
 def client_wait_s(requests: Mapping[str, NDArray[Any]]) -> Floats:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from simqueue.results.latencies import parsed
 from simqueue.results.steadiness import shown
-from simqueue.results.summary import SUMMARY_TYPES
+from simqueue.results.summary import SUMMARY_TYPES, column_type
 from simqueue.statistics.intervals import CONFIDENCE, carries_percentile, mean_interval
 
 if TYPE_CHECKING:
@@ -15,12 +17,15 @@ if TYPE_CHECKING:
 _SAME: Final = ("policy", "request_class", "load", "binding", "window", "warmup_s")
 _LARGEST: Final = ("max_itl_ms", "max_concurrent_requests")
 _NO_INTERVAL: Final = (*_SAME, *_LARGEST, "duration_s", "measured_duration_s")
-_PERCENTILES: Final = {"median": 50.0, "p95": 95.0, "p99": 99.0}
 
-INTERVAL_COLUMNS: Final = tuple(
-    name for name, kind in SUMMARY_TYPES.items() if kind == "float64" and name not in _NO_INTERVAL
-)
-"""Columns of the summary that have ci_low_ and ci_high_ columns if there are replications."""
+
+def interval_columns(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns of the summary that have ci_low_ and ci_high_ columns if there are replications."""
+    return tuple(name for name in names if column_type(name) == "float64" and name not in _NO_INTERVAL)
+
+
+INTERVAL_COLUMNS: Final = interval_columns(SUMMARY_TYPES)
+"""Those of every summary."""
 
 
 def pooled_rows(rows: Iterable[Row], confidence: float = CONFIDENCE) -> list[Row]:
@@ -51,22 +56,23 @@ def too_small(row: Mapping[str, Value], column: str) -> str | None:
 
 def missing_values(row: Mapping[str, Value], column: str) -> tuple[int, int] | None:
     """Return how many values a percentile has and how many it needs for one to lie beyond it; None if it has enough."""
-    q = _PERCENTILES.get(column.split("_", maxsplit=1)[0])
+    found = parsed(column)
+    q = None if found is None else found[0]
     n = _sample_size(row, column)
     if q is None or n is None or row.get(column) is None or carries_percentile(n, q):
         return None
-    return n, round(100 / (100 - q))
+    return n, math.ceil(100 / min(q, 100 - q) - 1e-6)
 
 
 def _pooled(rows: list[Row], confidence: float) -> Row:
-    made: Row = {name: _value(name, kind, rows) for name, kind in SUMMARY_TYPES.items()}
+    made: Row = {name: _value(name, column_type(name), rows) for name in rows[0]}
     flags = [row["overloaded"] for row in rows if row["overloaded"] is not None]
     made |= {
         "replication": None,
         "replications": len(rows),
         "overloaded": 2 * sum(map(bool, flags)) > len(flags) if flags else None,
     }
-    for name in INTERVAL_COLUMNS:
+    for name in interval_columns(rows[0]):
         made |= _interval(name, rows, confidence)
     return shown(made, overloaded=bool(made["overloaded"]))
 

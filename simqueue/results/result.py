@@ -15,6 +15,7 @@ from simqueue import figures
 from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.results import export, notices, store, tables
+from simqueue.results.latencies import Extras, anything_waited
 from simqueue.results.replicated import pooled_rows
 from simqueue.results.steadiness import OfferedLoad, judged, shown, too_light
 from simqueue.results.summary import ALL_CLASSES, Row, check_slo, summarize
@@ -186,8 +187,14 @@ class Result:
             self._rows_by_warmup[warmup_s] = [row for run in self.runs for row in self._rows_of(run, warmup_s)]
         return tuple(dict(row) for row in self._rows_by_warmup[warmup_s])
 
+    @cached_property
+    def _extras(self) -> Extras:
+        """The optional columns of the summary; all policies have the same."""
+        return Extras.of((), clients=any(anything_waited(run.recording.requests) for run in self.runs))
+
     def _rows_of(self, run: PolicyRun, warmup_s: float) -> list[Row]:
-        rows = summarize(run.policy, run.replication, run.recording, self.slo, warmup_s, self.class_slo)
+        recording, slo, class_slo = run.recording, self.slo, self.class_slo
+        rows = summarize(run.policy, run.replication, recording, slo, warmup_s, class_slo, self._extras)
         return judged(rows, run.recording, self._offered.get(run.policy, OfferedLoad()), warmup_s)
 
     @property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from simqueue.request import Status
+from simqueue.results.latencies import parsed
 from simqueue.results.metrics import Floats, Mask, has_status
 from simqueue.statistics.overload import BACKLOG_SHARE, Trend, is_overloaded, overlap_share, trend
 
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
 WHOLE_RUN: Final = "whole run"
 STEADY: Final = "steady"
-_STEADY_STATE: Final = tuple(
-    [f"{s}_{m}_ms" for m in ("ttft", "tpot", "itl", "e2el") for s in ("mean", "median", "p95", "p99")]
-    + ["mean_queue_ms"]
-)
 _LEAST_FOR_NOTICE: Final = 20
 _LEAST_OVERLAP: Final = 0.05
 
@@ -101,8 +98,13 @@ def shown(row: Row, *, overloaded: bool) -> Row:
     """
     if not (overloaded and row["window"] == STEADY):
         return row
-    hidden = (*_STEADY_STATE, *(f"ci_{end}_{name}" for end in ("low", "high") for name in _STEADY_STATE))
-    return {name: None if name in hidden else value for name, value in row.items()}
+    return {name: None if _is_latency(name) else value for name, value in row.items()}
+
+
+def _is_latency(name: str) -> bool:
+    """Return whether a column is a latency of a steady state, or an end of its interval."""
+    plain = name.removeprefix("ci_low_").removeprefix("ci_high_")
+    return plain == "mean_queue_ms" or parsed(plain) is not None
 
 
 def too_light(recordings: list[Recording]) -> str | None:

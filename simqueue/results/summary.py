@@ -13,6 +13,7 @@ from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.request import Status
 from simqueue.results import metrics
+from simqueue.results.latencies import ALWAYS, NO_EXTRAS, Extras, named, per_request
 from simqueue.results.metrics import Floats, Latencies, Mask
 from simqueue.results.pooling import Pairs, pooled_statistics
 
@@ -25,7 +26,6 @@ Row = dict[str, Value]
 ALL_CLASSES: Final = "all"
 SLO_NAMES: Final = ("ttft_ms", "tpot_ms", "e2el_ms")
 _STATISTICS: Final = ("mean", "median", "p95", "p99")
-_PERCENTILES: Final = (50, 95, 99)
 
 # Column names in order, with pandas types that can hold missing values if the column can be undefined.
 SUMMARY_TYPES: Final[dict[str, str]] = {
@@ -72,6 +72,11 @@ SUMMARY_TYPES: Final[dict[str, str]] = {
 }
 
 
+def column_type(name: str) -> str:
+    """Return the pandas type of a column, also of an optional one and of an end of an interval."""
+    return SUMMARY_TYPES.get(name, "float64")
+
+
 @dataclass(frozen=True)
 class _Span:
     """The time from the first arrival of some requests to their last departure, or to the end of the run."""
@@ -91,6 +96,7 @@ def summarize(
     slo: Mapping[str, float] | None = None,
     warmup_s: float = 0.0,
     class_slo: Mapping[str, Mapping[str, float]] | None = None,
+    extras: Extras = NO_EXTRAS,
 ) -> list[Row]:
     """Return the summary rows of one run: one for all requests, then one per request class if there are any.
 
@@ -108,11 +114,14 @@ def summarize(
     class_slo : mapping, optional
         Upper bounds of request classes with bounds of their own; the others use `slo`. A request without any bound is
         good if it finishes.
+    extras : Extras
+        Which optional columns the rows have.
 
     Returns
     -------
     list of dict
-        Each with the keys of `SUMMARY_TYPES`, in that order; None if a quantity is undefined.
+        Each with the keys of `SUMMARY_TYPES`, in that order, and the optional columns after them; None if a quantity
+        is undefined.
         `simqueue.results.steadiness.judged` fills in the columns about the load.
 
     Raises
@@ -133,13 +142,13 @@ def summarize(
     rows: list[Row] = []
     for name, inside in members:
         row: Row = {"policy": policy, "replication": replication, "request_class": name, "replications": 1}
-        row |= _counts(recording, inside) | _latencies(recording, found, inside & measured)
+        row |= _counts(recording, inside) | per_request(requests, inside & measured, extras)
         row |= _rates(recording, inside & measured, window, good)
         row["duration_s"] = run.duration_s if run else None
         row["warmup_excluded"] = int(np.sum(inside & ~measured))
         # Steps and gaps are shared by all classes, so only the row of all requests has their columns.
-        row |= _machine(recording, run) if name == ALL_CLASSES else {}
-        rows.append({column: row.get(column) for column in SUMMARY_TYPES})
+        row |= _machine(recording, run, (*ALWAYS, *extras.percentiles)) if name == ALL_CLASSES else {}
+        rows.append({column: row.get(column) for column in (*SUMMARY_TYPES, *extras.columns)})
     return rows
 
 
@@ -211,29 +220,6 @@ def _counts(recording: Recording, inside: Mask) -> Row:
     }
 
 
-def _latencies(recording: Recording, found: Latencies, measured: Mask) -> Row:
-    done = measured & metrics.has_status(recording.requests, Status.FINISHED)
-    tpot_s = found.tpot_s[done]
-    one_token = np.isnan(tpot_s)
-    row: Row = {
-        "measured_requests": int(np.sum(done)),
-        "tpot_excluded": int(np.sum(one_token)),
-        "mean_queue_ms": metrics.mean(1000 * found.queue_s[done]),
-        "mean_client_wait_ms": metrics.mean(1000 * metrics.client_wait_s(recording.requests)[done]),
-    }
-    row |= _four("ttft", 1000 * found.ttft_s[done])
-    row |= _four("tpot", 1000 * tpot_s[~one_token])
-    return row | _four("e2el", 1000 * found.e2el_s[done])
-
-
-def _four(metric: str, sample_ms: Floats) -> Row:
-    return _named(metric, metrics.mean(sample_ms), [metrics.percentile(sample_ms, q) for q in _PERCENTILES])
-
-
-def _named(metric: str, mean: float | None, percentiles: Sequence[float | None]) -> Row:
-    return {f"{name}_{metric}_ms": value for name, value in zip(_STATISTICS, (mean, *percentiles), strict=True)}
-
-
 def _rates(
     recording: Recording,
     measured: Mask,
@@ -254,18 +240,18 @@ def _rates(
     }
 
 
-def _machine(recording: Recording, run: _Span | None) -> Row:
+def _machine(recording: Recording, run: _Span | None, levels: Sequence[float]) -> Row:
     """Return the columns about steps and gaps between tokens, which are read in parts: they can exceed the memory."""
 
     def gaps_ms() -> Iterator[Pairs]:
         for part in recording.gaps.parts("gap_s", "tokens"):
             yield 1000 * part["gap_s"], part["tokens"]
 
-    gaps = pooled_statistics(gaps_ms, _PERCENTILES)
+    gaps = pooled_statistics(gaps_ms, levels)
     busy_s = metrics.total(part_s for part_s, _ in _busy(recording, run))
     batch_area_s = metrics.total(part_s * batch for part_s, batch in _busy(recording, run))
     slots, prefix = recording.slot_steps, recording.prefix
-    return _named("itl", gaps.mean, gaps.percentiles) | {
+    return named("itl", gaps.mean, levels, gaps.percentiles) | {
         "max_itl_ms": gaps.maximum,
         "itl_count": gaps.count,
         "max_concurrent_requests": recording.max_concurrent,

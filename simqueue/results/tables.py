@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
 
 from simqueue.results.metrics import Latencies, client_wait_s
-from simqueue.results.summary import SUMMARY_TYPES
+from simqueue.results.summary import SUMMARY_TYPES, column_type
 
 if TYPE_CHECKING:
     from simqueue.results.summary import Row
@@ -55,6 +55,9 @@ STEP_TYPES: dict[str, str] = {
     "preempted": "int64",
 }
 
+_WITHOUT: Final = {"client_wait_ms": "float64", "attempt": "int64"}
+"""Optional columns that are 0, and not undefined, for a run in which no request needs them."""
+
 
 def requests_table(recording: Recording, policy: str, replication: int) -> pd.DataFrame:
     """Return one row per request, in order of arrival, with the columns and types of `REQUEST_TYPES`.
@@ -79,9 +82,9 @@ def _client_columns(columns: dict[str, Any]) -> dict[str, str]:
     types: dict[str, str] = {}
     columns["client_wait_ms"] = 1000 * client_wait_s(columns)
     if columns["client_wait_ms"].any():
-        types["client_wait_ms"] = "float64"
+        types["client_wait_ms"] = _WITHOUT["client_wait_ms"]
     if "attempt" in columns and columns["attempt"].any():
-        types["attempt"] = "int64"
+        types["attempt"] = _WITHOUT["attempt"]
     for name in ("session", "client"):
         if any(value is not None for value in columns.get(name, ())):
             types[name] = "string"
@@ -94,10 +97,9 @@ def steps_table(recording: Recording, policy: str, replication: int) -> pd.DataF
 
 
 def summary_table(rows: Iterable[Row]) -> pd.DataFrame:
-    """Return summary rows as a DataFrame with the columns and types of `SUMMARY_TYPES` and any intervals."""
+    """Return summary rows as a DataFrame with the columns and types of `SUMMARY_TYPES`, optional ones and intervals."""
     listed = list(rows)
-    intervals = {name: "float64" for name in (listed[0] if listed else ()) if name.startswith("ci_")}
-    types = SUMMARY_TYPES | intervals
+    types = {name: column_type(name) for name in (listed[0] if listed else SUMMARY_TYPES)}
     return pd.DataFrame({name: _typed([row[name] for row in listed], kind) for name, kind in types.items()})
 
 
@@ -112,7 +114,10 @@ def stacked(tables: list[pd.DataFrame], types: Mapping[str, str]) -> pd.DataFram
     """Return the tables concatenated in the given order; without tables, an empty one with these types."""
     if not tables:
         return pd.DataFrame({name: _typed([], kind) for name, kind in types.items()})
-    return pd.concat(tables, ignore_index=True)
+    made = pd.concat(tables, ignore_index=True)
+    # a run without waits or retries has no such column; its requests waited for 0 ms and are first attempts
+    given = {name: _typed(made[name].fillna(0), kind) for name, kind in _WITHOUT.items() if name in made}
+    return made.assign(**given)
 
 
 def _frame(columns: dict[str, Any], types: Mapping[str, str], policy: str, replication: int) -> pd.DataFrame:

@@ -12,7 +12,14 @@ from simqueue.settings import Settings
 
 PRECISION_METRICS = (
     *(f"{s}_{m}_ms" for m in ("ttft", "tpot", "itl", "e2el") for s in ("mean", "median", "p95", "p99")),
-    *("mean_queue_ms", "request_throughput", "output_throughput", "total_token_throughput", "request_goodput"),
+    *(
+        "mean_queue_ms",
+        "mean_client_wait_ms",
+        "request_throughput",
+        "output_throughput",
+        "total_token_throughput",
+        "request_goodput",
+    ),
 )
 """Columns of the summary that can be compared, and that replications can be made precise for."""
 

@@ -93,7 +93,8 @@ class WorkloadSettings(Settings):
         default=None,
         ge=1,
         description="concurrency limit: at most this many of these requests are at the server. Other requests wait at "
-        "the client, first come first served; this wait is part of their latency. null: no limit",
+        "the client, first come first served. TTFT, E2EL and SLOs count from sending a request; the wait before it has "
+        "rows of its own. null: no limit",
         json_schema_extra={"unit": "requests"},
     )
     classes: Annotated[dict[str, ClassSettings], Field(min_length=1, max_length=MOST_KEYS)] | None = Field(
