@@ -27,20 +27,10 @@ def test_explained_steps_run(command: str, capsys: pytest.CaptureFixture[str]) -
 
 def test_tables_have_columns_that_are_known() -> None:
     """Each table of the guide has the columns of one kind of measurement, and rows of that length."""
-    assert len(TABLES) == 3
-    for table, known in zip(TABLES, (KNOWN, MEANS, LOG), strict=True):
+    for table, known in zip(TABLES, (KNOWN, KNOWN, MEANS, LOG), strict=True):
         header, *rows = (line.split(",") for line in table.splitlines())
         assert set(header) <= set(known)
         assert all(len(row) == len(header) for row in rows)
-
-
-def test_served_means_of_the_guide_can_be_fitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guide's table of served means and its command write a preset."""
-    monkeypatch.chdir(tmp_path)
-    Path("served.csv").write_text(TABLES[1])
-    (command,) = re.findall(r"^\$ simqueue (calibrate served.csv .*)$", GUIDE, re.MULTILINE)
-    assert run_command(shlex.split(command)) == 0
-    assert Path("mine.yaml").exists()
 
 
 def test_every_value_of_a_preset_is_explained() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from simqueue.cli import run_command
+from simqueue.schedulers import SCHEDULERS
 
 from ..helpers.toy_file import WriteToy
 
@@ -28,6 +31,13 @@ class Small(Chunked):
     def chunk(self, job, step):
         return min(super().chunk(job, step), LARGEST)
 """
+
+
+@pytest.fixture(autouse=True)
+def only_here() -> Iterator[None]:
+    """Forget the schedulers that a test registers."""
+    with patch.dict(SCHEDULERS):
+        yield
 
 
 def write_policy(folder: Path, name: str) -> Path:
