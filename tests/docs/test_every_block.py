@@ -42,7 +42,8 @@ BASE: dict[str, Any] = {
 """What a block is completed with: its own keys replace these."""
 
 CONFIG = """{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048,
-"intermediate_size": 8192, "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 128256,
+"intermediate_size": 8192, "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8,
+"head_dim": 64, "vocab_size": 128256,
 "max_position_embeddings": 8192, "torch_dtype": "bfloat16", "tie_word_embeddings": true}"""
 SCENARIO = """
 step_time: {kind: linear, overhead_s: 0.008, per_prefill_token_s: 4.0e-5}
