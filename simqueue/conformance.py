@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -61,13 +62,18 @@ def scenario_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
 def _request(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": request["id"],
-        "arrival_s": request["arrival_ms"] / US_PER_MS,
+        "arrival_s": _seconds(request["arrival_ms"]),
         "prompt_tokens": request["prompt_len"],
         "output_tokens": request["output_len"],
         "prompt": request["prompt"],
         "output_stream": request["out_stream"],
         "priority": request["priority"],
     }
+
+
+def _seconds(milliseconds: float) -> float:
+    """Return a time of a recording in seconds, rounded once: twice would miss the microsecond at which a step ends."""
+    return float(Decimal(repr(milliseconds)) / US_PER_MS)
 
 
 def first_difference(recorded: Mapping[str, Any], *, fast: bool = False, check: bool = False) -> str | None:

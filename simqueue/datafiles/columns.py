@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from math import inf, isfinite
 from typing import TypeVar
 
+from simqueue.datafiles.numbers import whole_number
 from simqueue.errors import InputError
 from simqueue.printable import listed, shortened
 
@@ -24,8 +25,12 @@ class Columns(ABC):
     label : str
         The name of the file in messages.
     lines : sequence of int, one per row
-        Line number in the file, counted from 1.
+        Number of the row in the file, counted from 1.
+    counted : str
+        What `lines` counts: lines of a text file, or rows.
     """
+
+    counted = "line"
 
     def __init__(self, label: str, lines: Sequence[int], guess: Guess | None = None) -> None:
         self.label = label
@@ -50,28 +55,20 @@ class Columns(ABC):
             If the column is missing. The message lists the columns found.
         """
 
-    @abstractmethod
-    def _cell_integers(self, name: str, empty: int | None) -> Sequence[int]:
-        """Return a column of integers; empty cells become `empty`, or are errors if that is None."""
-
-    @abstractmethod
-    def _cell_floats(self, name: str, empty: float | None) -> Sequence[float]:
-        """Return a column of numbers; empty cells become `empty`, or are errors if that is None."""
-
-    def missing(self, name: str, found: Iterable[str]) -> InputError:
-        """Return the error for a missing column."""
+    def missing(self, name: str, found: Iterable[str], otherwise: str = "") -> InputError:
+        """Return the error for a missing column; it ends with what the file looks like, or with `otherwise`."""
         columns = list(found)
         names = listed([f"'{shortened(column)}'" for column in columns])
         guess = self._guess(columns) if self._guess else None
-        hint = f"; this looks like {guess}" if guess else ""
+        hint = f"; this looks like {guess}" if guess else otherwise
         return InputError(f"{self.label}: column '{name}' is missing, columns found: {names}{hint}")
 
     def wrong(self, row: int, name: str, value: str, allowed: str) -> InputError:
         """Return the error for one cell: file, line, column, value and what is allowed."""
-        return InputError(cell_error(f"{self.label}:{self.lines[row]}", name, value, allowed))
+        return InputError(cell_error(place(self.label, self.counted, self.lines[row]), name, value, allowed))
 
     def integers(self, name: str, *, most: int, least: int = 0, empty: int | None = None) -> Sequence[int]:
-        """Return a column of integers within [least, most].
+        """Return a column of integers within [least, most]; ``512.0`` is one.
 
         Parameters
         ----------
@@ -87,7 +84,7 @@ class Columns(ABC):
         InputError
             If the column is missing, or a cell is not such an integer.
         """
-        numbers = self._cell_integers(name, empty)
+        numbers = self._parsed(name, whole_number, empty, "an integer")
         if numbers and not (least <= min(numbers) and max(numbers) <= most):
             for row, number in enumerate(numbers):
                 if not least <= number <= most and number != empty:
@@ -96,13 +93,28 @@ class Columns(ABC):
 
     def floats(self, name: str, *, least: float = -inf, empty: float | None = None) -> Sequence[float]:
         """Return a column of finite numbers, each at least `least`; see `integers` for `empty` and errors."""
-        numbers = self._cell_floats(name, empty)
+        numbers = self._parsed(name, float_number, empty, "a number")
         if numbers and not (all(map(isfinite, numbers)) and min(numbers) >= least):
             texts = self.text(name)
             for row, number in enumerate(numbers):
                 if not (isfinite(number) and number >= least) and (texts[row] or empty is None):
                     raise self.wrong(row, name, texts[row], allowed_number(least))
         return numbers
+
+    def _parsed(self, name: str, parse: Callable[[str], Number], empty: Number | None, allowed: str) -> list[Number]:
+        """Parse all cells; the error names the first one that cannot be."""
+        numbers: list[Number] = []
+        for row, text in enumerate(self.text(name)):
+            try:
+                numbers.append(empty if empty is not None and not text else parse(text))
+            except ValueError:
+                raise self.wrong(row, name, text, allowed) from None
+        return numbers
+
+
+def place(label: str, counted: str, number: int) -> str:
+    """Return where a row is, for messages: ``file:12`` for a line, ``file: row 12`` for anything else."""
+    return f"{label}:{number}" if counted == "line" else f"{label}: {counted} {number}"
 
 
 def cell_error(where: str, name: str, value: str, allowed: str) -> str:
@@ -115,14 +127,14 @@ def allowed_number(least: float) -> str:
     return "a finite number" + ("" if least == -inf else f" of at least {least:g}")
 
 
-def parse(text: str, kind: Callable[[str], Number]) -> Number:
-    """Return `text` as a number of this kind; underscores are Python's notation and not allowed in files.
+def float_number(text: str) -> float:
+    """Return a text as a float; underscores are Python's notation and not allowed in files.
 
     Raises
     ------
     ValueError
-        If the text is not such a number.
+        If the text is not a number.
     """
     if "_" in text:
         raise ValueError(text)
-    return kind(text)
+    return float(text)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from math import inf, isfinite
 from pathlib import Path
 
-from simqueue.datafiles.columns import Columns, Guess, Number, allowed_number, cell_error, parse
+from simqueue.datafiles.columns import Columns, Guess, allowed_number, cell_error, float_number
 from simqueue.datafiles.limits import MOST_COLUMNS, MOST_TABLE_BYTES, MOST_TRACE_BYTES
 from simqueue.datafiles.text import text_lines
 from simqueue.errors import InputError
@@ -63,28 +63,6 @@ class Table(Columns):
         for name in needed:
             self.text(name)
 
-    def _cell_integers(self, name: str, empty: int | None) -> list[int]:
-        return self._parsed(name, int, empty, "an integer")
-
-    def _cell_floats(self, name: str, empty: float | None) -> list[float]:
-        return self._parsed(name, float, empty, "a number")
-
-    def _parsed(self, name: str, kind: Callable[[str], Number], empty: Number | None, allowed: str) -> list[Number]:
-        """Parse all cells; the error names the first one that is not a number."""
-        texts = self.text(name)
-        if empty is None and "_" not in "".join(texts):  # the common case, and fast
-            try:
-                return list(map(kind, texts))
-            except ValueError:
-                pass  # the loop below finds the cell
-        numbers: list[Number] = []
-        for row, text in enumerate(texts):
-            try:
-                numbers.append(empty if empty is not None and not text else parse(text, kind))
-            except ValueError:
-                raise self.wrong(row, name, text, allowed) from None
-        return numbers
-
 
 class Row:
     """One row of a table.
@@ -127,7 +105,7 @@ class Row:
         if not text and empty is not None:
             return empty
         try:
-            value = parse(text, float)
+            value = float_number(text)
         except ValueError:
             raise self.wrong(name, "a number") from None
         if not isfinite(value) or value < least or value <= above:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -90,8 +90,14 @@ def read_json(file: Path) -> dict[str, Any]:
     return content
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str, float_of: Callable[[str], Any] | None = None) -> Any:
     """Return what a JSON text holds.
+
+    Parameters
+    ----------
+    text : str
+    float_of : callable or None
+        Makes a number of a text with a point or an exponent; None: a float.
 
     Raises
     ------
@@ -100,7 +106,7 @@ def parse_json(text: str) -> Any:
     """
     too_deep = ValueError(f"nested too deeply: lists and objects can be in each other up to {MOST_DEPTH} times")
     try:
-        found = json.loads(text)
+        found = json.loads(text, parse_float=float_of)
     except RecursionError:
         raise too_deep from None
     except json.JSONDecodeError:

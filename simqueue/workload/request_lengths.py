@@ -44,7 +44,7 @@ class Lengths:
             prompt = build_lengths(settings.prompt_tokens, base_dir)
         with inside("output_tokens"):
             output = build_lengths(settings.output_tokens, base_dir)
-        return cls(prompt, output, settings.prompt_output_correlation)
+        return cls(prompt, output, settings.prompt_output_correlation or 0.0)
 
     def sample(self, prompts: np.random.Generator, outputs: np.random.Generator, n: int) -> tuple[Tokens, Tokens]:
         """Return `n` prompt and output lengths, with one uniform number each from its own stream."""

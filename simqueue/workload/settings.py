@@ -49,12 +49,12 @@ class WorkloadSettings(Settings):
     output_tokens: LengthSettings | None = Field(
         default=None, description="distribution of output lengths", json_schema_extra={"unit": "tokens"}
     )
-    prompt_output_correlation: float = Field(
-        default=0.0,
+    prompt_output_correlation: float | None = Field(
+        default=None,
         ge=-1,
         le=1,
         description="correlation of the normal scores of both lengths (Gaussian copula); the two distributions do not "
-        "change",
+        "change. null: 0",
     )
     system_prompt: SystemPromptSettings | None = Field(
         default=None, description="tokens at the start of every prompt, shared by many requests; added to prompt_tokens"
@@ -110,7 +110,7 @@ class WorkloadSettings(Settings):
         """Distributions of prompt and output lengths, or None if lengths are not drawn independently from them."""
         if self.prompt_tokens is None or self.output_tokens is None:
             return None
-        related = self.system_prompt is not None or self.prompt_output_correlation != 0
+        related = self.system_prompt is not None or bool(self.prompt_output_correlation)
         return None if related else (self.prompt_tokens, self.output_tokens)
 
     @field_validator("requests")
@@ -127,7 +127,7 @@ class WorkloadSettings(Settings):
             raise invalid(f"a workload needs exactly one of {', '.join(_SOURCES)}; found: {found}")
         source = given[0]
         for key in _MORE_KEYS:
-            if getattr(self, key) != type(self).model_fields[key].default and key not in _ALLOWED_WITH[source]:
+            if getattr(self, key) is not None and key not in _ALLOWED_WITH[source]:
                 raise invalid(f"cannot be combined with {source}{self._instead(source, key)}", key)
         return self
 
@@ -173,5 +173,5 @@ class WorkloadSettings(Settings):
     def _can_time_out(self) -> bool:
         listed = any(item.timeout_s is not None for item in self.requests or ())
         classed = any(found.timeout_s is not None for found in (self.classes or {}).values())
-        in_file = self.trace is not None and self.trace.reader_name() in ("csv", "jsonl")  # maybe gives_up_s
+        in_file = self.trace is not None and "gives_up_s" in self.trace.optional_columns
         return self.timeout_s is not None or listed or classed or in_file

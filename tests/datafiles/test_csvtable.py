@@ -31,7 +31,7 @@ def test_columns_have_types(tmp_path: Path) -> None:
         ("x", "t.csv:3: a 'x' is not an integer"),
         ("", "t.csv:3: a '' is not an integer"),
         ("1_0", "t.csv:3: a '1_0' is not an integer"),
-        ("1.0", "t.csv:3: a '1.0' is not an integer"),
+        ("1.5", "t.csv:3: a '1.5' is not an integer"),
         ("11", "t.csv:3: a '11' is not between 0 and 10"),
         ("-1", "t.csv:3: a '-1' is not between 0 and 10"),
     ],

@@ -208,3 +208,34 @@ def test_command_without_files_shows_its_usage(capsys: pytest.CaptureFixture[str
     assert main([]) == 2
     assert main(["--help"]) == 0
     assert capsys.readouterr().out.count("usage: python -m simqueue.conformance FILE...") == 2
+
+
+def recording_of_a_tie(step_us: int) -> dict[str, Any]:
+    """Return what two requests get on constant steps if the second arrives on the microsecond at which one ends."""
+
+    def request(number: int, arrival_us: int) -> dict[str, Any]:
+        one = {"id": str(number), "arrival_ms": arrival_us / 1000, "prompt_len": 4, "output_len": 2}
+        return {**one, "prompt": [[number, 0, 4]], "out_stream": 100 + number, "priority": 0}
+
+    def outcome(first_us: int, finish_us: int) -> dict[str, Any]:
+        times = {"first_token_ms": first_us / 1000, "finish_ms": finish_us / 1000}
+        return {**times, "preemptions": 0, "output_tokens": 2}
+
+    return {
+        "engine": "vllm",
+        "version": "0.11.0",
+        "case": "tie",
+        "config": {"block_size": 16, "usable_blocks": 100, "max_model_len": 64, "max_num_seqs": 4},
+        "step_cost": {"base_us": step_us, "per_prefill_token_us": 0, "per_decode_us": 0},
+        "requests": [request(0, 0), request(1, step_us)],
+        "steps": [],
+        "finished": {"0": outcome(step_us, 2 * step_us), "1": outcome(2 * step_us, 3 * step_us)},
+    }
+
+
+def test_an_arrival_with_the_end_of_a_step_is_in_the_next_one() -> None:
+    """Case 91: milliseconds become seconds with one rounding, so an arrival on a microsecond is never after it."""
+    rounded_up = [us for us in range(5000, 9000) if us / 1000 / 1000 > us / 1_000_000]
+    assert len(rounded_up) > 5
+    for us in (5000, *rounded_up[:5], *rounded_up[-5:]):
+        assert first_difference(recording_of_a_tie(us), fast=True) is None

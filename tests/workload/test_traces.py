@@ -142,15 +142,14 @@ def test_window_is_in_the_time_of_the_file(tmp_path: Path) -> None:
     assert traffic.dropped_rows == 0
 
 
-def test_windows_that_miss_the_file_are_noted(tmp_path: Path) -> None:
-    """A window with no row, or with an end after the last row, is allowed and noted."""
+def test_windows_that_miss_the_file(tmp_path: Path) -> None:
+    """A window with no row is an error: there is nothing to simulate. An end after the last row is noted."""
     text = azure_rows((10, 1, 1), (12, 2, 2))
-    empty = play(tmp_path, text, start_s=100)
-    assert empty.requests == []
-    assert empty.notes == (
-        "trace.csv: no row is between start_s 100 and end_s inf; its 2 rows are from 0 to 2 s",
-        "the workload has no requests",
-    )
+    said = r"trace\.csv: no row is between start_s 100 and end_s inf; "
+    with pytest.raises(InputError, match=said + r"its 2 rows are from 0 to 2 s$"):
+        play(tmp_path, text, start_s=100)
+    with pytest.raises(InputError, match=said + r"the rows read are from 0 to 2 s$"):
+        play(tmp_path, text, start_s=100, stream=True)
     late = play(tmp_path, text, end_s=100)
     assert late.notes == ("trace.csv: end_s 100 is after the last row; its 2 rows are from 0 to 2 s",)
 

@@ -142,7 +142,8 @@ def _fitted(job: _Job) -> tuple[Fit, Sequence[Case]]:
 def _judge(bad: Sequence[str], good: int, *, drop: bool) -> None:
     """Print the bad rows if they are to be left out; otherwise raise InputError if there are any."""
     if bad and not drop:
-        count = f"{len(bad)} of {len(bad) + good} rows are bad; --drop-bad-rows leaves them out"
+        verb = "is" if len(bad) == 1 else "are"
+        count = f"{len(bad)} of {len(bad) + good} rows {verb} bad; --drop-bad-rows leaves them out"
         raise InputError.of(Problem((), line) for line in [*bad, count])
     for line in bad:
         typer.echo(f"left out: {line}")

@@ -14,16 +14,15 @@ from pathlib import Path
 from simqueue.datafiles.csvtable import Table, read_tables
 from simqueue.workload.traces.base import TraceRows, token_counts
 from simqueue.workload.traces.formats import ReadOptions, guess_format
-from simqueue.workload.traces.timestamps import TICKS_PER_S, BadTimestampError, parse_timestamps
-
-_ALLOWED = "a time such as '2023-11-16 18:15:46.6805900' (up to seven digits of fraction; UTC)"
+from simqueue.workload.traces.timecells import dates
+from simqueue.workload.traces.timestamps import BadTimestampError
 
 
 class AzureReader:
     """Reader of ``TIMESTAMP,ContextTokens,GeneratedTokens`` (see `TraceReader`)."""
 
     def chunks(self, path: Path, label: str, _options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
-        """Yield the rows; timestamps are exact to 100 ns."""
+        """Yield the rows; dates are exact."""
         return map(_rows, read_tables(path, label, partial(guess_format, expected="azure"), at_once=at_once))
 
 
@@ -32,7 +31,7 @@ def _rows(table: Table) -> TraceRows:
     prompt_tokens = token_counts(table, "ContextTokens")
     output_tokens = token_counts(table, "GeneratedTokens")
     try:
-        time = parse_timestamps(texts)
+        time = dates(texts)
     except BadTimestampError as bad:
-        raise table.wrong(bad.row, "TIMESTAMP", texts[bad.row], _ALLOWED) from None
-    return TraceRows(table.label, table.lines, time, TICKS_PER_S, prompt_tokens, output_tokens)
+        raise table.wrong(bad.row, "TIMESTAMP", texts[bad.row], bad.allowed) from None
+    return TraceRows(table.label, table.lines, time, prompt_tokens, output_tokens)

@@ -10,10 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from simqueue.datafiles.columns import Columns
+from simqueue.datafiles.columns import Columns, place
 from simqueue.errors import InputError
 from simqueue.workload.limits import MOST_TOKENS
-from simqueue.workload.traces.formats import ReadOptions
+from simqueue.workload.traces.formats import ReadOptions, TimeUnit
+from simqueue.workload.traces.timecells import Moments
+from simqueue.workload.traces.times import Times
 
 MOMENTS = ("deadline_s", "wanted_s", "gives_up_s")
 """Request attributes that are times: they are shifted together with the arrival."""
@@ -28,42 +30,49 @@ class TraceRows:
     label : str
         The name of the file in messages.
     lines : sequence of int
-        Line number of each row.
-    time : int64 or float64 array
-        Arrival time of each request, in ticks from any origin. Integer ticks stay exact.
-    ticks_per_s : float
-        Ticks in a second.
+        Number of each row in the file, counted from 1.
+    time : Times
+        Arrival time of each request.
     prompt_tokens, output_tokens : int64 arrays
         Token counts, at least 0.
     more : mapping of str to sequence
-        Further attributes of `Request` by name, if the file has them; None if a row has none. Times are in seconds
-        from the origin of the file.
+        Further attributes of `Request` by name, if the file has them; None if a row has none.
+    moments : mapping of str to Moments
+        Those of `MOMENTS` that the file has.
+    counted : str
+        What `lines` counts: lines of a text file, rows, spans, ...
+    unit : str or None
+        Unit of the times in the file; None if they are dates.
+    notes : tuple of str
+        One line each on what the user should know about the file.
     """
 
     label: str
     lines: Sequence[int]
-    time: NDArray[np.int64] | NDArray[np.float64]
-    ticks_per_s: float
+    time: Times
     prompt_tokens: NDArray[np.int64]
     output_tokens: NDArray[np.int64]
     more: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    moments: Mapping[str, Moments] = field(default_factory=dict)
+    counted: str = "line"
+    unit: TimeUnit | None = None
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def wrong(self, row: int, message: str) -> InputError:
         """Return the error for one row, with file and line."""
-        return InputError(f"{self.label}:{self.lines[row]}: {message}")
+        return InputError(f"{place(self.label, self.counted, self.lines[row])}: {message}")
+
+    def name_of(self, row: int) -> str:
+        """Return how messages name a row: ``line 12``."""
+        return f"{self.counted} {self.lines[row]}"
 
 
 def token_counts(table: Columns, name: str) -> NDArray[np.int64]:
     """Return a column of token counts, each from 0 to `MOST_TOKENS`; InputError for anything else."""
     return np.array(table.integers(name, most=MOST_TOKENS), dtype=np.int64)
-
-
-def times(table: Columns, name: str) -> NDArray[np.float64]:
-    """Return a column of times, each at least 0; InputError for anything else."""
-    return np.array(table.floats(name, least=0), dtype=np.float64)
 
 
 class TraceReader(Protocol):

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from simqueue.datafiles.csvtable import Table, read_tables
-from simqueue.workload.traces.base import TraceRows, times, token_counts
+from simqueue.workload.traces.base import TraceRows, token_counts
 from simqueue.workload.traces.formats import ReadOptions, guess_format
+from simqueue.workload.traces.timecells import read_times
 
 
 class BurstGptReader:
@@ -29,12 +30,13 @@ def _rows(table: Table) -> TraceRows:
     more: dict[str, Any] = {}
     if "Session ID" in table.names:
         more["session"] = [cell or None for cell in table.text("Session ID")]
+    time, _ = read_times(table, "Timestamp", "s")
     return TraceRows(
         table.label,
         table.lines,
-        times(table, "Timestamp"),
-        1,
+        time,
         token_counts(table, "Request tokens"),
         token_counts(table, "Response tokens"),
         more,
+        unit=None if time.dated else "s",
     )

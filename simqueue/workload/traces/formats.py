@@ -8,6 +8,8 @@ from typing import Literal
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 
+UNITS_PER_S: dict[TimeUnit, int] = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+
 PLAIN_COLUMNS = (
     "arrival_s",
     "prompt_tokens",
@@ -34,23 +36,39 @@ class TraceFormat:
     ----------
     renames : tuple of str
         Columns that the user can rename with ``columns``; empty if the format fixes them.
+    unit : str or None
+        Unit of the times unless ``time_unit`` says another one; None: the format leaves no choice.
+    hashed : bool
+        Whether rows have hash ids, of ``block_tokens`` tokens each.
+    block_tokens : int or None
+        Tokens of a hash id, if the user does not say; None: the user has to.
     starts_at_zero : bool
         Whether the file's times can be used as seconds from the start of a run (``origin: file``).
     """
 
     renames: tuple[str, ...] = ()
+    unit: TimeUnit | None = None
+    hashed: bool = False
+    block_tokens: int | None = None
     starts_at_zero: bool = True
 
 
 FORMATS: dict[str, TraceFormat] = {
     "azure": TraceFormat(starts_at_zero=False),
     "burstgpt": TraceFormat(),
-    "mooncake": TraceFormat(),
-    "csv": TraceFormat(renames=PLAIN_COLUMNS),
-    "jsonl": TraceFormat(renames=(*PLAIN_COLUMNS, "prompt")),
+    "mooncake": TraceFormat(unit="ms", hashed=True),
+    "bailian": TraceFormat(unit="s", hashed=True, block_tokens=16),
+    "csv": TraceFormat(renames=PLAIN_COLUMNS, unit="s"),
+    "jsonl": TraceFormat(renames=(*PLAIN_COLUMNS, "prompt"), unit="s"),
     "vllm-bench": TraceFormat(starts_at_zero=False),
 }
 """Every format that can be read; `readers` has a reader for each."""
+
+
+WITH_COLUMNS, WITH_UNIT, WITH_HASHES = (
+    ", ".join(name for name, found in FORMATS.items() if getattr(found, rule)) for rule in ("renames", "unit", "hashed")
+)
+"""Names of the formats whose columns can be renamed, whose unit can be chosen, that have hash ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +79,17 @@ class ReadOptions:
     ----------
     columns : mapping of str to str
         The file's own names of columns, by the name of the format.
-    time_unit : str
-        Unit of the times, if the format leaves it open.
+    unit : str
+        Unit of the times.
+    unit_given : bool
+        Whether the user named the unit.
     block_tokens : int or None
         Number of tokens that one hash id stands for.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
-    time_unit: TimeUnit = "s"
+    unit: TimeUnit = "s"
+    unit_given: bool = False
     block_tokens: int | None = None
 
 
@@ -81,6 +102,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
 
 JSON_SIGNATURES: dict[str, tuple[str, ...]] = {
     "vllm-bench": ("input_lens", "output_lens"),
+    "bailian": ("chat_id", "timestamp", "input_length", "output_length"),
     "mooncake": ("timestamp", "input_length", "output_length"),
     "jsonl": ("arrival_s", "prompt_tokens", "output_tokens"),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -10,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from simqueue.datafiles.columns import Columns
+from simqueue.datafiles.jsontext import cell_text, exact_json
 from simqueue.datafiles.limits import MOST_TRACE_BYTES
-from simqueue.datafiles.text import parse_json, text_lines
+from simqueue.datafiles.text import text_lines
 from simqueue.errors import InputError
 from simqueue.workload.traces.formats import guess_format, guess_json
 
-_SHOWN = 40
-
 
 class JsonTable(Columns):
-    """The objects of a file; a key that is missing or null is an empty cell."""
+    """The objects of a file. A key that is missing or null is an empty cell; a number in quotes is a number."""
 
     def __init__(self, label: str, rows: Sequence[dict[str, Any]], lines: Sequence[int], expected: str) -> None:
         super().__init__(label, lines, partial(guess_json, expected=expected))
@@ -45,27 +43,7 @@ class JsonTable(Columns):
 
     def text(self, name: str) -> tuple[str, ...]:
         """Return a column as text; see `Columns.text`."""
-        return tuple(_shown(value) for value in self.cells(name))
-
-    def _cell_integers(self, name: str, empty: int | None) -> list[int]:
-        return [self._number(row, name, value, int, empty) for row, value in enumerate(self.cells(name))]
-
-    def _cell_floats(self, name: str, empty: float | None) -> list[float]:
-        return [self._number(row, name, value, (int, float), empty) for row, value in enumerate(self.cells(name))]
-
-    def _number(self, row: int, name: str, value: Any, kind: Any, empty: Any) -> Any:
-        if value is None and empty is not None:
-            return empty
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise self.wrong(row, name, _shown(value), "an integer" if kind is int else "a number")
-        return value
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return ""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+        return tuple(map(cell_text, self.cells(name)))
 
 
 def read_json_tables(path: Path, label: str, expected: str, at_once: int | None = None) -> Iterator[JsonTable]:
@@ -97,15 +75,28 @@ def read_json_tables(path: Path, label: str, expected: str, at_once: int | None 
 
 
 def _objects(path: Path, label: str, expected: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(text_lines(path, label, MOST_TRACE_BYTES), start=1):
-        if not line.strip():
-            continue
+    text = text_lines(path, label, MOST_TRACE_BYTES)
+    lines = ((number, line) for number, line in enumerate(text, start=1) if line.strip())
+    for position, (number, line) in enumerate(lines):
         try:
-            found = parse_json(line)
+            found = exact_json(line)
         except ValueError as error:
-            guess = guess_format([cell.strip() for cell in line.split(",")], expected)
-            hint = f": this looks like {guess}" if guess else f" ({error})"
-            raise InputError(f"{label}:{number}: not a JSON object{hint}") from None
+            raise InputError(f"{label}:{number}: {_not_json(line, expected, error, first=position == 0)}") from None
         if not isinstance(found, dict):
-            raise InputError(f"{label}:{number}: a JSON object is expected, this is {_shown(found)}")
+            raise InputError(f"{label}:{number}: a JSON object is expected, this is {_kind(found)}")
         yield number, found
+
+
+def _not_json(line: str, expected: str, error: ValueError, *, first: bool) -> str:
+    """Return what is wrong with a line that is not JSON. Only the first one tells what the whole file looks like."""
+    guess = guess_format([cell.strip() for cell in line.split(",")], expected) if first else None
+    if guess in (None, "JSON"):
+        broken = f"not JSON ({error})"
+        return f"{broken}; one JSON object per line is expected" if first else broken
+    return f"not a JSON object: this looks like {guess}"
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list):
+        return "a list; write each of its objects on a line of its own (jq -c '.[]')"
+    return f"'{cell_text(value)}'"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,20 +17,21 @@ import numpy as np
 from simqueue.datafiles.columns import Columns
 from simqueue.datafiles.csvtable import read_tables
 from simqueue.workload.inline import token_pieces
-from simqueue.workload.traces.base import MOMENTS, TraceRows, times, token_counts
-from simqueue.workload.traces.formats import PLAIN_COLUMNS, ReadOptions, TimeUnit, guess_format
+from simqueue.workload.traces.base import MOMENTS, TraceRows, token_counts
+from simqueue.workload.traces.formats import PLAIN_COLUMNS, ReadOptions, guess_format
 from simqueue.workload.traces.jsonlines import JsonTable, read_json_tables
+from simqueue.workload.traces.timecells import read_times
 
+_NEEDED = ("arrival_s", "prompt_tokens", "output_tokens")
 _LABELS = {"request_id": "request_id", "class": "request_class", "client": "client", "session": "session"}
 _INTEGERS = ("priority", "output_stream", "attempt")
-_TICKS: dict[TimeUnit, int] = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 class PlainReader:
     """Reader of ``arrival_s,prompt_tokens,output_tokens`` and optional columns (see `TraceReader`)."""
 
     def chunks(self, path: Path, label: str, options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
-        """Yield the rows; times are floats, as written in the file."""
+        """Yield the rows."""
         for table in read_tables(path, label, partial(guess_format, expected="csv"), at_once=at_once):
             yield _rows(table, options)
 
@@ -38,7 +40,7 @@ class JsonLinesReader:
     """Reader of the same columns as JSON objects, one per line, with ``prompt`` as token pieces (see `TraceReader`)."""
 
     def chunks(self, path: Path, label: str, options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
-        """Yield the rows; times are floats, as written in the file."""
+        """Yield the rows."""
         for table in read_json_tables(path, label, "jsonl", at_once):
             rows = _rows(table, options)
             name = options.columns.get("prompt", "prompt")
@@ -49,14 +51,25 @@ def _rows(table: Columns, options: ReadOptions) -> TraceRows:
     name = {column: options.columns.get(column, column) for column in PLAIN_COLUMNS}
     for column in options.columns:
         table.text(options.columns[column])  # a renamed column must be there, even an optional one
+    for column in _NEEDED:
+        if name[column] not in table.names:
+            other = f"; a column of another name is given as columns: {{{column}: NAME}}"
+            raise table.missing(name[column], table.names, other)
+    present = {column: name[column] for column in MOMENTS if name[column] in table.names}
+    time, moments = read_times(
+        table, name["arrival_s"], options.unit, unit_given=options.unit_given, moments=list(present.values())
+    )
     rows = TraceRows(
         table.label,
         table.lines,
-        times(table, name["arrival_s"]),
-        _TICKS[options.time_unit],
+        time,
         token_counts(table, name["prompt_tokens"]),
         token_counts(table, name["output_tokens"]),
+        moments={column: moments[found] for column, found in present.items()},
+        counted=table.counted,
+        unit=None if time.dated else options.unit,
     )
+    _check_sides(rows)
     return replace(rows, more=_optional(rows, table, name))
 
 
@@ -67,7 +80,6 @@ def _optional(rows: TraceRows, table: Columns, name: Mapping[str, str]) -> dict[
         if name[column] in table.names:
             more[attribute] = [cell or None for cell in table.text(name[column])]
     more |= {column: _integers(table, column, name) for column in _INTEGERS if name[column] in table.names}
-    more |= {column: _moments(rows, table, column, name) for column in MOMENTS if name[column] in table.names}
     if any(request_id is None for request_id in more.get("request_id", ())):
         raise rows.wrong(more["request_id"].index(None), "request_id is empty")
     return more
@@ -80,20 +92,18 @@ def _integers(table: Columns, column: str, name: Mapping[str, str]) -> list[int 
     return [number if text else None for number, text in zip(numbers, texts, strict=True)]
 
 
-def _moments(rows: TraceRows, table: Columns, column: str, name: Mapping[str, str]) -> list[float | None]:
-    """Return a column of times in seconds: a request is wanted before its arrival, other moments are after it."""
-    texts = table.text(name[column])
-    moments = np.array(table.floats(name[column], least=0, empty=0.0), dtype=np.float64) / rows.ticks_per_s
-    given = np.array([bool(text) for text in texts])
-    arrival_s = rows.time / rows.ticks_per_s
-    bad = np.flatnonzero(given & (moments > arrival_s if column == "wanted_s" else moments < arrival_s))
-    if len(bad):
-        row = int(bad[0])
-        side = "after" if column == "wanted_s" else "before"
-        raise rows.wrong(
-            row, f"{column} {moments[row]:g} is {side} arrival_s {arrival_s[row]:g}; both are times of the file"
-        )
-    return [moment if text else None for moment, text in zip(moments.tolist(), texts, strict=True)]
+def _check_sides(rows: TraceRows) -> None:
+    """Check that requests are wanted before their arrival, and that their other moments are after it."""
+    for column, moments in rows.moments.items():
+        wrong = moments.after > 0 if column == "wanted_s" else moments.after < 0
+        bad = np.flatnonzero(wrong)
+        if len(bad):
+            row = int(bad[0])
+            side = "after" if column == "wanted_s" else "before"
+            arrival_s = rows.time.at(row)
+            moment_s = arrival_s + Fraction(moments.after.tolist()[row], rows.time.ticks_per_s)
+            text = f"{column} {float(moment_s):g} is {side} arrival_s {float(arrival_s):g}; both are times of the file"
+            raise rows.wrong(row, text)
 
 
 def _with_prompts(rows: TraceRows, table: JsonTable, name: str) -> TraceRows:

@@ -10,7 +10,7 @@ from simqueue.workload.traces.azure import AzureReader
 from simqueue.workload.traces.base import TraceReader, TraceRows
 from simqueue.workload.traces.burstgpt import BurstGptReader
 from simqueue.workload.traces.catalog import packaged_trace
-from simqueue.workload.traces.mooncake import MooncakeReader
+from simqueue.workload.traces.mooncake import BailianReader, MooncakeReader
 from simqueue.workload.traces.plain import JsonLinesReader, PlainReader
 from simqueue.workload.traces.settings import TraceSettings
 from simqueue.workload.traces.vllmbench import VllmBenchReader
@@ -19,6 +19,7 @@ READERS: dict[str, TraceReader] = {
     "azure": AzureReader(),
     "burstgpt": BurstGptReader(),
     "mooncake": MooncakeReader(),
+    "bailian": BailianReader(),
     "csv": PlainReader(),
     "jsonl": JsonLinesReader(),
     "vllm-bench": VllmBenchReader(),

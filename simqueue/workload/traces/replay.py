@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from simqueue.workload.traces.base import MOMENTS, TraceRows
 from simqueue.workload.traces.ids import row_ids
 from simqueue.workload.traces.readers import read_chunks
 from simqueue.workload.traces.settings import TraceSettings
+from simqueue.workload.traces.units import about_unit
 
 _Rows = NDArray[np.intp]
 
@@ -77,15 +79,18 @@ def replay(settings: TraceSettings, base_dir: Path, streams: TraceStreams, num_r
     """
     (rows,) = read_chunks(settings, base_dir)
     notes: list[str] = []
+    notes += unit_notes(rows, len(rows), *_ends(rows))
     order = _in_order(rows, notes)
     if settings.spread_s is not None:
         rows = _spread(rows, order, settings.spread_s, streams.spread)
-        order = np.argsort(rows.time, kind="stable")
+        order = np.argsort(rows.time.ticks, kind="stable")
     chosen = _in_window(rows, settings, order, notes)
     if settings.thin is not None:
         chosen = chosen[streams.thin.random(len(rows))[chosen] < settings.thin]
     empty = (rows.prompt_tokens[chosen] == 0) | (rows.output_tokens[chosen] == 0)
     whole = chosen[~empty]
+    if len(chosen) and not len(whole):
+        raise nothing_left(rows.label, len(chosen))
     number = _number(rows, whole, settings, num_requests)
     kept = whole[:number]
     # Rows without tokens count only up to the last row that is used: later ones are not needed.
@@ -98,35 +103,53 @@ def replay(settings: TraceSettings, base_dir: Path, streams: TraceStreams, num_r
     return Replay(requests, tuple(notes), len(zero))
 
 
+def unit_notes(rows: TraceRows, number: int, first_s: Fraction, last_s: Fraction) -> list[str]:
+    """Return what the reader noted about a file, and whether the unit of its times can be right."""
+    doubt = None if rows.unit is None else about_unit(rows.label, rows.unit, number, first_s, last_s)
+    return [*rows.notes, *([] if doubt is None else [doubt])]
+
+
+def nothing_left(label: str, number: int) -> InputError:
+    """Return the error about a trace of which no row has tokens."""
+    return InputError(f"{label}: none of {number} rows can be used, because they have 0 prompt or 0 output tokens")
+
+
+def _ends(rows: TraceRows) -> tuple[Fraction, Fraction]:
+    """Return the earliest and the latest time."""
+    return rows.time.at(int(np.argmin(rows.time.ticks))), rows.time.at(int(np.argmax(rows.time.ticks)))
+
+
 def _in_order(rows: TraceRows, notes: list[str]) -> _Rows:
     """Return the rows in order of time; rows with equal times keep the order of the file."""
-    latest = np.maximum.accumulate(rows.time)
-    late = np.flatnonzero(rows.time[1:] < latest[:-1]) + 1
+    ticks = rows.time.ticks
+    latest = np.maximum.accumulate(ticks)
+    late = np.flatnonzero(ticks[1:] < latest[:-1]) + 1
     if len(late) == 0:
         return np.arange(len(rows))
     notes.append(
         f"{rows.label}: {len(late)} of {len(rows)} rows were not in order of time and were sorted "
-        f"(the first is line {rows.lines[late[0]]})"
+        f"(the first is {rows.name_of(late[0])})"
     )
-    return np.argsort(rows.time, kind="stable")
+    return np.argsort(ticks, kind="stable")
 
 
 def _spread(rows: TraceRows, order: _Rows, spread_s: float, rng: np.random.Generator) -> TraceRows:
     """Return the rows with equal timestamps at random times after it, in their present order."""
-    since = (rows.time[order] - rows.time[order[0]]).astype(np.float64)
+    times = rows.time
+    since = (times.ticks[order] - times.ticks[order[0]]).astype(np.float64)
     stamps, groups = np.unique(since, return_inverse=True)
     # at most to the next timestamp, so that rows keep their order
-    widths = np.minimum(np.diff(stamps, append=np.inf), spread_s * rows.ticks_per_s)
+    widths = np.minimum(np.diff(stamps, append=np.inf), spread_s * times.ticks_per_s)
     shares = rng.random(len(rows))
     # Sorting by group, then by share, gives each group its own shares in ascending order.
     sorted_shares = shares[np.lexsort((shares, groups))]
     moved = np.empty(len(rows))
     moved[order] = since + sorted_shares * widths[groups]
-    return replace(rows, time=moved + rows.time[order[0]])
+    return replace(rows, time=replace(times, ticks=moved, origin_s=times.at(order[0])))
 
 
 def _in_window(rows: TraceRows, settings: TraceSettings, order: _Rows, notes: list[str]) -> _Rows:
-    since_first_s = (rows.time[order] - rows.time[order[0]]) / rows.ticks_per_s
+    since_first_s = rows.time.since_s(rows.time.at(order[0]), order)
     end_s = np.inf if settings.end_s is None else settings.end_s
     end_row = len(rows) if settings.end_row is None else settings.end_row
     span = f"its {len(rows)} rows are from 0 to {since_first_s[-1]:g} s"
@@ -138,11 +161,16 @@ def _in_window(rows: TraceRows, settings: TraceSettings, order: _Rows, notes: li
     in_time = (since_first_s >= settings.start_s) & (since_first_s < end_s)
     chosen: _Rows = order[in_time & (number >= settings.start_row) & (number < end_row)]
     if len(chosen) == 0:
-        by_row = "" if settings.start_row == 0 and settings.end_row is None else " and the window of rows"
-        notes.append(
-            f"{rows.label}: no row is between start_s {settings.start_s:g} and end_s {end_s:g}{by_row}; {span}"
-        )
+        raise outside(rows.label, settings, span)
     return chosen
+
+
+def outside(label: str, settings: TraceSettings, span: str) -> InputError:
+    """Return the error about windows with no row; `span` says where the rows are."""
+    end_s = np.inf if settings.end_s is None else settings.end_s
+    by_row = "" if settings.start_row == 0 and settings.end_row is None else " and in the window of rows"
+    text = f"{label}: no row is between start_s {settings.start_s:g} and end_s {end_s:g}{by_row}; {span}"
+    return InputError(text, "trace")
 
 
 def _number(rows: TraceRows, whole: _Rows, settings: TraceSettings, num_requests: int | None) -> int:
@@ -183,7 +211,7 @@ def about_zero_rows(rows: TraceRows, zero: _Rows, settings: TraceSettings, *, to
         )
     return (
         f"{rows.label}: dropped {len(zero)} of {len(rows) if total is None else total} rows because they have 0 prompt "
-        f"or 0 output tokens (the first is line {rows.lines[first]})"
+        f"or 0 output tokens (the first is {rows.name_of(first)})"
     )
 
 
@@ -191,57 +219,74 @@ def _requests(rows: TraceRows, kept: _Rows, settings: TraceSettings, notes: list
     if len(kept) == 0:
         return []
     ids = row_ids(rows, kept, rename=settings.duplicate_ids == "rename", notes=notes)
-    return requests_of(rows, kept, ids, arrivals_s(rows, kept, rows.time[kept[0]], settings))
+    return requests_of(rows, kept, ids, rows.time.at(kept[0]), settings)
 
 
-def arrivals_s(rows: TraceRows, kept: _Rows, first: Any, settings: TraceSettings) -> NDArray[np.float64]:
-    """Return the arrival times of rows in the run, in seconds; `first` is the time of the first row that is used."""
-    # Integer ticks are subtracted before they become floats, so gaps keep every digit of the file.
-    if settings.origin == "first_row":
-        file_s = (rows.time[kept] - first) / rows.ticks_per_s
-    else:
-        file_s = rows.time[kept] / rows.ticks_per_s - settings.start_s
-    with np.errstate(over="ignore"):
-        arrival_s = np.asarray(file_s / settings.rate_scale)
-    if len(arrival_s) and arrival_s[-1] > LONGEST_S:
-        raise InputError(
-            f"{settings.rate_scale:g} puts the last arrival of {rows.label} at {arrival_s[-1]:g} s, at most "
-            f"{LONGEST_S:g} s is allowed",
-            "trace",
-            "rate_scale",
-        )
-    return arrival_s
-
-
-def requests_of(rows: TraceRows, kept: _Rows, ids: Sequence[str], arrival_s: NDArray[np.float64]) -> list[Request]:
-    """Return one request per row."""
+def requests_of(
+    rows: TraceRows, kept: _Rows, ids: Sequence[str], first_s: Fraction, settings: TraceSettings
+) -> list[Request]:
+    """Return one request per row that is kept; `first_s` is the time of the first row that is used."""
+    zero_s = _zero_s(rows, first_s, settings)
+    arrival_s = _arrivals_s(rows, kept, zero_s, settings)
     columns = (ids, arrival_s.tolist(), rows.prompt_tokens[kept].tolist(), rows.output_tokens[kept].tolist())
-    if not rows.more:
+    if not rows.more and not rows.moments:
         return [Request(*values) for values in zip(*columns, strict=True)]
+    moments = _moments_s(rows, kept, zero_s, arrival_s, settings)
     return [
-        Request(*values, **_more(rows, row, values[1]))
-        for row, values in zip(kept.tolist(), zip(*columns, strict=True), strict=True)
+        Request(*values, **_more(rows, row, moments, position))
+        for position, (row, values) in enumerate(zip(kept.tolist(), zip(*columns, strict=True), strict=True))
     ]
 
 
-def _more(rows: TraceRows, row: int, arrival_s: float) -> dict[str, Any]:
-    """Return the further attributes of a row; the distance of its moments from the arrival is that of the file."""
-    found = {}
-    for name, column in rows.more.items():
-        value = column[row]
-        if value is None or name == "request_id":
-            continue
-        if name in MOMENTS:
-            value = float(value) - (float(rows.time[row]) / rows.ticks_per_s - arrival_s)
-        found[name] = value
+def _zero_s(rows: TraceRows, first_s: Fraction, settings: TraceSettings) -> Fraction:
+    """Return the time of the file that is time 0 of the run."""
+    if settings.origin == "first_row":
+        return first_s
+    if rows.time.dated:
+        raise InputError(f"{rows.label} has dates; cannot be combined with origin: file", "trace", "origin")
+    return Fraction(repr(settings.start_s))
+
+
+def _arrivals_s(rows: TraceRows, kept: _Rows, zero_s: Fraction, settings: TraceSettings) -> NDArray[np.float64]:
+    """Return the arrival times of rows in the run, in seconds."""
+    with np.errstate(over="ignore"):
+        arrival_s = np.asarray(rows.time.since_s(zero_s, kept) / settings.rate_scale)
+    if len(arrival_s) and arrival_s[-1] > LONGEST_S:
+        limit = f"the last arrival of {rows.label} at {arrival_s[-1]:g} s, at most {LONGEST_S:g} s is allowed"
+        if settings.rate_scale == 1:
+            raise InputError(f"{limit}; is the unit of its times right?")
+        raise InputError(f"{settings.rate_scale:g} puts {limit}", "trace", "rate_scale")
+    return arrival_s
+
+
+def _moments_s(
+    rows: TraceRows, kept: _Rows, zero_s: Fraction, arrival_s: NDArray[np.float64], settings: TraceSettings
+) -> dict[str, list[Any]]:
+    """Return the further times of rows; their distance from the arrival is that of the file, at any `rate_scale`."""
+    found: dict[str, list[Any]] = {}
+    for name, moments in rows.moments.items():
+        after = moments.after[kept]
+        if settings.rate_scale == 1:  # rounded once, so that a run that was exported is played to the last digit
+            moment_s = rows.time.since_s(zero_s, kept, after)
+        else:
+            moment_s = arrival_s + rows.time.lengths_s(after)
+        given = moments.given[kept].tolist()
+        found[name] = [value if there else None for value, there in zip(moment_s.tolist(), given, strict=True)]
     return found
+
+
+def _more(rows: TraceRows, row: int, moments: Mapping[str, Sequence[Any]], position: int) -> dict[str, Any]:
+    """Return the further attributes of a row."""
+    values = {name: column[row] for name, column in rows.more.items() if name != "request_id"}
+    values |= {name: column[position] for name, column in moments.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _repeated(once: list[Request], rows: TraceRows, kept: _Rows, settings: TraceSettings, number: int) -> list[Request]:
     """Return the requests several times; each pass starts one mean gap after the last arrival of the one before."""
     if not once:
         return []
-    file_s = float((rows.time[kept[-1]] - rows.time[kept[0]]) / rows.ticks_per_s) / settings.rate_scale
+    file_s = float(rows.time.since_s(rows.time.at(kept[0]), kept[-1:])[0]) / settings.rate_scale
     if file_s <= 0:
         text = f"all used rows of {rows.label} have one time, so they cannot be repeated"
         raise InputError(text, "trace", "repeat")

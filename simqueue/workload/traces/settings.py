@@ -10,7 +10,7 @@ from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.settings import Settings, invalid
 from simqueue.workload.traces.catalog import packaged_trace
-from simqueue.workload.traces.formats import FORMATS, ReadOptions, TimeUnit
+from simqueue.workload.traces.formats import FORMATS, WITH_COLUMNS, WITH_HASHES, WITH_UNIT, ReadOptions, TimeUnit
 
 
 class TraceSettings(Settings):
@@ -29,14 +29,19 @@ class TraceSettings(Settings):
     name: str | None = Field(default=None, description="a packaged trace, see `simqueue list traces`")
     columns: dict[str, str] | None = Field(
         default=None,
-        description="for formats csv and jsonl: the file's own names of columns, such as {arrival_s: time}",
+        description=f"for formats {WITH_COLUMNS}: the file's own names of columns, such as {{arrival_s: time}}",
     )
-    time_unit: TimeUnit = Field(default="s", description="for formats csv and jsonl: unit of the times in the file")
+    time_unit: TimeUnit | None = Field(
+        default=None,
+        description=f"for formats {WITH_UNIT}: unit of the times in the file, unless they "
+        "are dates. null: ms for mooncake, s for the others",
+    )
     block_tokens: int | None = Field(
         default=None,
         ge=1,
-        description="for format mooncake: number of tokens that one hash id stands for (512 in the published files); "
-        "independent of the block size of the engine",
+        description=f"for formats {WITH_HASHES}: number of tokens that one hash id stands "
+        "for; independent of the block size of the engine. null: 16 for bailian; mooncake needs it (512 in the "
+        "published files)",
         json_schema_extra={"unit": "tokens"},
     )
     origin: Literal["first_row", "file"] = Field(
@@ -134,15 +139,16 @@ class TraceSettings(Settings):
 
     @model_validator(mode="after")
     def _format_allows(self) -> Self:
-        read = FORMATS[self.reader_name()]
+        name = self.reader_name()
+        read = FORMATS[name]
         if self.origin == "file" and not read.starts_at_zero:
-            raise invalid(f"cannot be combined with format {self.reader_name()}, which has absolute dates", "origin")
-        if self.time_unit != "s" and not read.renames:
-            raise invalid(f"only for formats csv and jsonl, the format is {self.reader_name()}", "time_unit")
-        if self.block_tokens is not None and self.reader_name() != "mooncake":
-            raise invalid(f"only for format mooncake, the format is {self.reader_name()}", "block_tokens")
-        if self.path is not None and self.reader_name() == "mooncake" and self.block_tokens is None:
-            raise invalid("format mooncake needs block_tokens, the tokens per hash id (512 in the published files)")
+            raise invalid(f"cannot be combined with format {name}, which has absolute dates", "origin")
+        if self.time_unit is not None and read.unit is None:
+            raise invalid(f"only for formats {WITH_UNIT}; the format is {name}", "time_unit")
+        if self.block_tokens is not None and not read.hashed:
+            raise invalid(f"only for formats {WITH_HASHES}; the format is {name}", "block_tokens")
+        if self.path is not None and read.hashed and (self.block_tokens or read.block_tokens) is None:
+            raise invalid(f"format {name} needs block_tokens, the tokens per hash id (512 in the files of Mooncake)")
         return self
 
     @model_validator(mode="after")
@@ -180,8 +186,19 @@ class TraceSettings(Settings):
     @property
     def read_options(self) -> ReadOptions:
         """What the reader has to know about the file."""
+        read = FORMATS[self.reader_name()]
         packaged = None if self.name is None else packaged_trace(self.name).block_tokens
-        return ReadOptions(self.columns or {}, self.time_unit, self.block_tokens or packaged)
+        return ReadOptions(
+            self.columns or {},
+            self.time_unit or read.unit or "s",
+            self.time_unit is not None,
+            self.block_tokens or packaged or read.block_tokens,
+        )
+
+    @property
+    def optional_columns(self) -> tuple[str, ...]:
+        """The columns that a file of this format can have under any name."""
+        return FORMATS[self.reader_name()].renames
 
     def reader_name(self) -> str:
         """Return the format of the file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ from simqueue.errors import InputError
 from simqueue.request import Request
 from simqueue.workload.traces.base import TraceRows
 from simqueue.workload.traces.readers import read_chunks
-from simqueue.workload.traces.replay import about_zero_rows, arrivals_s, requests_of
+from simqueue.workload.traces.replay import about_zero_rows, nothing_left, outside, requests_of, unit_notes
 from simqueue.workload.traces.settings import TraceSettings
+from simqueue.workload.traces.times import Times
 
 ROWS_AT_ONCE = 16_384
 
@@ -50,42 +52,61 @@ class StreamedTrace:
         self.dropped_rows = 0
         self.notes: tuple[str, ...] = ()
         self._count = 0
-        for rows, kept, zero in self._pieces():
-            self._count += len(kept)
-            if len(zero) and not self.notes:
-                self.notes = (about_zero_rows(rows, zero, settings),)
-            self.dropped_rows += len(zero)
-        label = settings.name or settings.path
-        if self.dropped_rows:
-            self.notes = (f"{label}: dropped {self.dropped_rows} rows because they have 0 prompt or 0 output tokens",)
-        if self._stop is not None and self._count < self._stop:
-            path = ("trace", "limit") if self._stop == settings.limit else ("num_requests",)
-            raise InputError(f"{self._stop} requests are needed, {label} has {self._count} that can be used", *path)
+        self._look_through(str(settings.name or settings.path))
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[Request]:
-        first = None
+        first_s: Fraction | None = None
         row_number = 0
         for rows, kept, _ in self._pieces():
             if len(kept):
-                first = rows.time[kept[0]] if first is None else first
+                first_s = rows.time.at(kept[0]) if first_s is None else first_s
                 ids = list(map(str, (kept + row_number).tolist()))
-                yield from requests_of(rows, kept, ids, arrivals_s(rows, kept, first, self._settings))
+                yield from requests_of(rows, kept, ids, first_s, self._settings)
             row_number += len(rows)
+
+    def _look_through(self, label: str) -> None:
+        """Read the file once, to check and count its rows and to note what the user should know about it."""
+        number = 0
+        first_s = Fraction(0)
+        notes: dict[str, None] = {}
+        for rows, kept, zero in self._pieces():
+            first_s = rows.time.at(0) if number == 0 else first_s
+            number += len(rows)
+            self._count += len(kept)
+            if len(zero) and not self.dropped_rows:
+                about_zero_rows(rows, zero, self._settings)  # an error, if the settings want one
+            self.dropped_rows += len(zero)
+            notes |= dict.fromkeys(rows.notes)
+        last_s = rows.time.at(-1)  # a file without rows is an error of its reader
+        self._check_number(label, f"the rows read are from 0 to {float(last_s - first_s):g} s")
+        if self.dropped_rows:
+            notes[f"{label}: dropped {self.dropped_rows} rows because they have 0 prompt or 0 output tokens"] = None
+        notes |= dict.fromkeys(unit_notes(rows, number, first_s, last_s))
+        self.notes = tuple(notes)
+
+    def _check_number(self, label: str, span: str) -> None:
+        if self._stop is not None and self._count < self._stop:
+            path = ("trace", "limit") if self._stop == self._settings.limit else ("num_requests",)
+            raise InputError(f"{self._stop} requests are needed, {label} has {self._count} that can be used", *path)
+        if self._count == 0 and self.dropped_rows:
+            raise nothing_left(label, self.dropped_rows)
+        if self._count == 0 and self._settings.thin is None:
+            raise outside(label, self._settings, span)
 
     def _pieces(self) -> Iterator[tuple[TraceRows, NDArray[np.intp], NDArray[np.intp]]]:
         """Yield rows, the numbers of those that are used, and of those that are dropped because they have no tokens."""
         settings, thin_rng = self._settings, self._thin_rng()
-        start = last = None
+        start_s: Fraction | None = None
+        before: Times | None = None
         left = self._stop
         for rows in read_chunks(settings, self._base_dir, ROWS_AT_ONCE):
-            time = rows.time
-            start = time[0] if start is None else start
-            _check_order(rows, time[0] if last is None else last)
-            last = time[-1]
-            since_s = (time - start) / rows.ticks_per_s
+            start_s = rows.time.at(0) if start_s is None else start_s
+            _check_order(rows, before)
+            before = rows.time[-1:]
+            since_s = rows.time.since_s(start_s)
             end_s = np.inf if settings.end_s is None else settings.end_s
             inside = (since_s >= settings.start_s) & (since_s < end_s)
             if settings.thin is not None:
@@ -101,7 +122,13 @@ class StreamedTrace:
                 return
 
 
-def _check_order(rows: TraceRows, last: float) -> None:
-    earlier = np.flatnonzero(np.diff(rows.time, prepend=last) < 0)
+def _check_order(rows: TraceRows, before: Times | None) -> None:
+    """Check that rows are in order of time; `before` is the time of the row before them."""
+    if before is not None and before.dated != rows.time.dated:
+        raise rows.wrong(0, "some times of this file are dates and some are numbers")
+    ticks = rows.time.ticks
+    earlier = np.flatnonzero(ticks[1:] < ticks[:-1]) + 1
+    if before is not None and rows.time.at(0) < before.at(0):
+        earlier = np.array([0])
     if len(earlier):
         raise rows.wrong(int(earlier[0]), "this row is earlier than the one before; stream: true needs rows in order")

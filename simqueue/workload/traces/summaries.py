@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from simqueue.workload.traces.catalog import PackagedTrace, packaged_trace, trace_names
-from simqueue.workload.traces.formats import ReadOptions
+from simqueue.workload.traces.formats import FORMATS, ReadOptions
 from simqueue.workload.traces.readers import READERS
 
 
@@ -41,7 +43,8 @@ def trace_rows() -> list[TraceSummary]:
 
 
 def _summary(trace: PackagedTrace) -> TraceSummary:
-    (rows,) = READERS[trace.format].chunks(trace.path, trace.name, ReadOptions(), None)
-    span_s = float((rows.time.max() - rows.time.min()) / rows.ticks_per_s)
+    options = ReadOptions(unit=FORMATS[trace.format].unit or "s")
+    (rows,) = READERS[trace.format].chunks(trace.path, trace.name, options, None)
+    span_s = float(rows.time.since_s(rows.time.at(int(np.argmin(rows.time.ticks)))).max())
     rate = (len(rows) - 1) / span_s if span_s > 0 else None
     return TraceSummary(trace.name, len(rows), span_s, rate, trace.licence, trace.source)

@@ -1,4 +1,4 @@
-"""Absolute timestamps as whole numbers of 100 ns, for many rows at once.
+"""Absolute timestamps as whole numbers of 100 ns, for many rows at once. `timecells` reads the less common forms.
 
 Accepted, also mixed in one file: ``2023-11-16 18:15:46.6805900``, with ``T`` instead of the blank, with no fraction or
 one to seven digits of it, and with ``Z``, ``+00:00`` or nothing at the end (all are UTC).
@@ -30,11 +30,14 @@ class BadTimestampError(ValueError):
     ----------
     row : int
         Its position, counted from 0.
+    allowed : str
+        What is allowed there, for messages.
     """
 
-    def __init__(self, row: int) -> None:
-        super().__init__(f"row {row} is not a timestamp")
+    def __init__(self, row: int, allowed: str = "a time") -> None:
+        super().__init__(f"row {row} is not {allowed}")
         self.row = row
+        self.allowed = allowed
 
 
 def parse_timestamps(texts: Sequence[str]) -> _Whole:

@@ -6,19 +6,18 @@ quantity: ``input_lens``, ``output_lens`` (0 for failed requests) and, in versio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from simqueue.datafiles.columns import Columns
+from simqueue.datafiles.jsontext import cell_text, exact_json
 from simqueue.datafiles.limits import MOST_BENCH_BYTES
-from simqueue.datafiles.text import parse_json, read_text
+from simqueue.datafiles.text import read_text
 from simqueue.errors import InputError
-from simqueue.printable import shortened
-from simqueue.workload.limits import MOST_TOKENS
-from simqueue.workload.traces.base import TraceRows
+from simqueue.workload.traces.base import TraceRows, token_counts
 from simqueue.workload.traces.formats import ReadOptions, guess_format, guess_json
+from simqueue.workload.traces.timecells import read_times
 
 _LISTS = ("start_times", "input_lens", "output_lens")
 
@@ -36,16 +35,35 @@ class VllmBenchReader:
             raise InputError(f"{label}: the lists must have equal lengths: {shown}")
         if not lists["start_times"]:
             raise InputError(f"{label}: the result has no requests")
-        for name, values in lists.items():
-            _check(name, values, label)
+        table = _Lists(label, lists)
+        time, _ = read_times(table, "start_times", "s")
         yield TraceRows(
             label,
-            range(1, len(lists["start_times"]) + 1),
-            np.array(lists["start_times"], dtype=np.float64),
-            1,
-            np.array(lists["input_lens"], dtype=np.int64),
-            np.array(lists["output_lens"], dtype=np.int64),
+            table.lines,
+            time,
+            token_counts(table, "input_lens"),
+            token_counts(table, "output_lens"),
+            counted=table.counted,
         )
+
+
+class _Lists(Columns):
+    """The lists of a result as columns."""
+
+    counted = "request"
+
+    def __init__(self, label: str, lists: Mapping[str, list[Any]]) -> None:
+        super().__init__(label, range(1, len(lists["start_times"]) + 1))
+        self._lists = lists
+
+    @property
+    def names(self) -> Collection[str]:
+        """Names of the lists."""
+        return self._lists.keys()
+
+    def text(self, name: str) -> tuple[str, ...]:
+        """Return a list as text; see `Columns.text`."""
+        return tuple(map(cell_text, self._lists[name]))
 
 
 def _object(text: str, label: str) -> dict[str, Any]:
@@ -53,7 +71,7 @@ def _object(text: str, label: str) -> dict[str, Any]:
         raise InputError(f"{label}: the file is empty; a saved result of vllm bench serve is expected")
     first = text.lstrip().partition("\n")[0]
     try:
-        found = parse_json(text)
+        found = exact_json(text)
     except ValueError as error:
         guess = guess_format([cell.strip() for cell in first.split(",")], "vllm-bench")
         hint = f": this looks like {guess}" if guess else f" ({error})"
@@ -73,15 +91,3 @@ def _list(found: dict[str, Any], name: str, label: str) -> list[Any]:
     why = "arrival times are unknown without it (older versions of vLLM do not save it)"
     rest = why if name == "start_times" else "save the result with --save-detailed"
     raise InputError(f"{label}: the list {name} is missing: {rest}")
-
-
-def _check(name: str, values: list[Any], label: str) -> None:
-    for row, value in enumerate(values, start=1):
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if name == "start_times":
-            good, allowed = number and np.isfinite(value), "a finite number"
-        else:
-            good = number and isinstance(value, int) and 0 <= value <= MOST_TOKENS
-            allowed = f"an integer between 0 and {MOST_TOKENS}"
-        if not good:
-            raise InputError(f"{label}: request {row}: {name} '{shortened(str(value))}' is not {allowed}")
