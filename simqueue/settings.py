@@ -33,15 +33,25 @@ class Settings(BaseModel):
         defer_build=True,  # validators are built at first use: most commands need few of them
     )
 
+    @classmethod
+    def _has_pattern(cls, _key: str) -> bool:
+        """Return whether a key without a field of its own is allowed."""
+        return False
+
+    @classmethod
+    def _suggested(cls) -> Sequence[str]:
+        """Return keys without a field of their own that are suggested instead of misspelt ones."""
+        return ()
+
     @model_validator(mode="before")
     @classmethod
     def _reject_unknown_keys(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
         known = sorted(f.alias or n for n, f in cls.model_fields.items())
-        strange = [str(key) for key in data if key not in known]
+        strange = [str(key) for key in data if key not in known and not cls._has_pattern(str(key))]
         if strange:
-            raise unknown_keys(strange, known)
+            raise unknown_keys(strange, [*known, *cls._suggested()])
         return data
 
 

@@ -71,6 +71,18 @@ Workers = Annotated[
     int | None,
     typer.Option("--workers", metavar="N", min=1, help="Processes that share the replications. Default: one per core."),
 ]
+Percentiles = Annotated[
+    str | None,
+    typer.Option(
+        "--percentiles",
+        metavar="LIST",
+        help="Percentiles of latencies to show, such as 50,90,99. The summary has their columns too.",
+    ),
+]
+Metrics = Annotated[
+    str | None,
+    typer.Option("--metrics", metavar="LIST", help="Latencies to show: some of ttft,tpot,itl,e2el."),
+]
 Model = Annotated[
     str,
     typer.Option("--model", metavar="NAME", help="A name from `simqueue list models`, or a path to a config.json."),

@@ -51,7 +51,11 @@ class ResultView(Protocol):
 
     @property
     def slo(self) -> Mapping[str, float]:
-        """Latency limits in milliseconds."""
+        """Latency limits in milliseconds, of requests and of the run."""
+
+    @property
+    def class_slo(self) -> Mapping[str, Mapping[str, float]]:
+        """Limits of workloads and classes that have their own."""
 
     @property
     def warmup_s(self) -> float:

@@ -2,157 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from simqueue.report.lines import UNDEFINED, Line, Row, class_objectives, count, sections_of, share
 
 if TYPE_CHECKING:
     from simqueue.figures.view import ResultView
     from simqueue.results.summary import Value
 
-Format = Callable[["Value"], str]
-Row = Mapping[str, "Value"]
-Better = Literal["", "higher", "lower"]
-UNDEFINED: Final = "-"
 NO_CLASS: Final = "(no class)"
 _LOAD: Final = ("load", "binding", "overloaded")
-
-
-def count(value: Value) -> str:
-    """Return a whole number with thousands separators."""
-    return f"{value:,}" if isinstance(value, int) else UNDEFINED
-
-
-def share(value: Value) -> str:
-    """Return a share in percent."""
-    return f"{100 * value:.1f}%" if isinstance(value, int | float) else UNDEFINED
-
-
-def text(value: Value) -> str:
-    """Return a text."""
-    return value if isinstance(value, str) else UNDEFINED
-
-
-def yes(value: Value) -> str:
-    """Return whether something is so; YES is in capitals because it calls for attention."""
-    return UNDEFINED if value is None else "YES" if value else "no"
-
-
-def number(value: Value) -> str:
-    """Return a number with at least three significant digits."""
-    if not isinstance(value, int | float):
-        return UNDEFINED
-    digits = 0 if abs(value) >= 1000 or value == 0 else 1 if abs(value) >= 100 else 2 if abs(value) >= 1 else 3
-    return f"{value:,.{digits}f}"
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of the comparison: a column of the summary.
-
-    Attributes
-    ----------
-    label : str
-    column : str
-        Name of the column.
-    shown : callable
-        Returns a value as text.
-    unit : str
-        Unit of the values, or empty.
-    better : {"", "higher", "lower"}
-        Which values are better; empty if neither is.
-    optional : bool
-        Whether the line is left out if it says nothing: if all values are undefined or `usual`.
-    usual : value
-        The value that says nothing; None if every value says something.
-    of_classes : bool
-        Whether the line is shown for each workload and request class too.
-    """
-
-    label: str
-    column: str
-    shown: Format = number
-    unit: str = ""
-    better: Better = ""
-    optional: bool = False
-    usual: Value = 0
-    of_classes: bool = False
-
-    @property
-    def titled(self) -> str:
-        """The label with the unit."""
-        return f"{self.label} ({self.unit})" if self.unit else self.label
-
-    def says_nothing(self, rows: Iterable[Row]) -> bool:
-        """Return whether the line can be left out for these rows."""
-        return self.optional and all(row.get(self.column) in (None, self.usual) for row in rows)
-
-
-def _from_client(label: str, metric: str, statistics: Sequence[str]) -> tuple[Line, ...]:
-    """Return the lines of a latency that counts from when the client wanted the request."""
-    return tuple(
-        Line(
-            f"{label} {kind.replace('median', 'p50')}",
-            f"{kind}_{metric}_ms",
-            unit="ms",
-            better="lower",
-            optional=True,
-            usual=None,
-        )
-        for kind in statistics
-    )
-
-
-SECTIONS: Final[Mapping[str, tuple[Line, ...]]] = {
-    "Requests": (
-        Line("completed", "completed", count, of_classes=True),
-        Line("rejected", "rejected", count, better="lower", optional=True, of_classes=True),
-        Line("timed out", "timed_out", count, better="lower", optional=True, of_classes=True),
-        Line("unfinished", "unfinished", count, optional=True),
-    ),
-    "Throughput": (
-        Line("throughput", "request_throughput", unit="req/s", better="higher", of_classes=True),
-        Line("output", "output_throughput", unit="tok/s", better="higher"),
-        Line("goodput", "request_goodput", unit="req/s", better="higher", optional=True, usual=None, of_classes=True),
-    ),
-    "Time to first token": (
-        Line("TTFT mean", "mean_ttft_ms", unit="ms", better="lower", of_classes=True),
-        Line("TTFT p50", "median_ttft_ms", unit="ms", better="lower"),
-        Line("TTFT p95", "p95_ttft_ms", unit="ms", better="lower", of_classes=True),
-        Line("TTFT p99", "p99_ttft_ms", unit="ms", better="lower"),
-    ),
-    "Time between tokens": (
-        Line("TPOT mean", "mean_tpot_ms", unit="ms", better="lower", of_classes=True),
-        Line("TPOT p95", "p95_tpot_ms", unit="ms", better="lower"),
-        Line("ITL p99", "p99_itl_ms", unit="ms", better="lower"),
-        Line("ITL max", "max_itl_ms", unit="ms", better="lower"),
-    ),
-    "Whole response": (
-        Line("E2EL p50", "median_e2el_ms", unit="ms", better="lower", of_classes=True),
-        Line("E2EL p95", "p95_e2el_ms", unit="ms", better="lower", of_classes=True),
-    ),
-    "Wait at the client": (
-        Line("client wait mean", "mean_client_wait_ms", unit="ms", better="lower", optional=True, of_classes=True),
-        *_from_client("client wait", "client_wait", ("median", "p95", "p99")),
-        *_from_client("wait + TTFT", "wanted_ttft", ("mean", "median", "p99")),
-        *_from_client("wait + E2EL", "wanted_e2el", ("mean", "median", "p99")),
-    ),
-    "Machine": (
-        Line("preemptions", "preemptions", count, better="lower", optional=True),
-        Line("KV peak", "kv_peak_share", share),
-        Line("prefix hits", "prefix_hit_rate", share, better="higher", optional=True),
-        Line("GPU busy", "gpu_busy_share", share),
-    ),
-    "Load and run": (
-        Line("load", "load", better="lower"),
-        Line("limited by", "binding", text),
-        Line("overloaded", "overloaded", yes),
-        Line("measured", "window", text, optional=True, usual="whole run"),
-        Line("warm-up requests", "warmup_excluded", count, optional=True),
-        Line("replications", "replications", count, optional=True, usual=1),
-    ),
-}
-"""The lines of the comparison by section. A terminal separates sections by a blank line, a page by their titles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +57,20 @@ def comparison(result: ResultView) -> Comparison:
     """Return the comparison of a result's policies; with replications, means have the half-width of their interval."""
     rows = rows_of_all(result)
     policies = tuple(str(row["policy"]) for row in rows)
+    chosen = sections_of(result)
     sections = {
         title: tuple(_cells(line, rows) for line in lines if not line.says_nothing(rows))
-        for title, lines in SECTIONS.items()
+        for title, lines in chosen.items()
     }
-    left = [line for lines in SECTIONS.values() for line in lines if line.shown is count and line.says_nothing(rows)]
+    left = [line for lines in chosen.values() for line in lines if line.shown is count and line.says_nothing(rows)]
     zero = tuple(line.label for line in left if line.usual == 0)
     shown = {title: lines for title, lines in sections.items() if lines} if rows else {}
-    return Comparison(policies, shown, _classes(result, policies), zero if rows else ())
+    return Comparison(
+        policies,
+        shown,
+        _classes(result, policies, [line for lines in chosen.values() for line in lines]),
+        zero if rows else (),
+    )
 
 
 def rows_of_all(result: ResultView) -> list[Row]:
@@ -211,7 +78,7 @@ def rows_of_all(result: ResultView) -> list[Row]:
     return [row for row in result.summary_rows if row["request_class"] == "all"]
 
 
-def _classes(result: ResultView, policies: Sequence[str]) -> dict[str, tuple[Cells, ...]]:
+def _classes(result: ResultView, policies: Sequence[str], lines: Sequence[Line]) -> dict[str, tuple[Cells, ...]]:
     """Return the lines of workloads and classes by name; not every policy must have each name."""
     found: dict[str, dict[str, Row]] = {}
     for row in result.summary_rows:
@@ -219,11 +86,15 @@ def _classes(result: ResultView, policies: Sequence[str]) -> dict[str, tuple[Cel
             name = NO_CLASS if row["request_class"] is None else str(row["request_class"])
             found.setdefault(name, {})[str(row["policy"])] = row
     every = [row for named in found.values() for row in named.values()]
-    lines = [line for section in SECTIONS.values() for line in section if line.of_classes]
-    kept = [line for line in lines if not line.says_nothing(every)]
-    return {
-        name: tuple(_cells(line, [named.get(p) for p in policies]) for line in kept) for name, named in found.items()
-    }
+    kept = [line for line in lines if line.of_classes and not line.says_nothing(every)]
+    limited = class_objectives(result) if found else {}
+    made = {}
+    for name, named in found.items():
+        rows = [named.get(policy) for policy in policies]
+        own = result.class_slo.get(name, result.slo)
+        limits = [line if limit in own else replace(line, met="") for limit, line in limited.items()]
+        made[name] = tuple(_cells(line, rows) for line in (*kept, *limits))
+    return made
 
 
 def _cells(line: Line, rows: Sequence[Row | None]) -> Cells:
@@ -241,9 +112,13 @@ def cell(row: Row, line: Line) -> str:
     if column == "timed_out" and row["timed_out"]:
         return f"{shown(row['timed_out'])} ({share(row['timed_out_share'])})"
     ends = _interval(row, column)
-    if ends is None:
-        return shown(row[column])
-    return f"{shown(row[column])} ±{shown((ends[1] - ends[0]) / 2)}"
+    value = shown(row.get(column)) + ("" if ends is None else f" ±{shown((ends[1] - ends[0]) / 2)}")
+    return f"{value} {_met(row.get(line.met))}" if line.met and value != UNDEFINED else value
+
+
+def _met(value: Value) -> str:
+    """Return how a value is marked that has a limit; over replications it can be unclear whether it meets it."""
+    return "unclear" if value is None else "met" if value else "MISSED"
 
 
 def _interval(row: Row, column: str) -> tuple[float, float] | None:
@@ -254,7 +129,7 @@ def _interval(row: Row, column: str) -> tuple[float, float] | None:
 
 def _best(line: Line, rows: Sequence[Row | None], texts: Sequence[str]) -> frozenset[int]:
     """Return which rows have the best value, and those that cannot be told from it; none if that is all of them."""
-    known = {i: v for i, row in enumerate(rows) if row and isinstance(v := row[line.column], int | float)}
+    known = {i: v for i, row in enumerate(rows) if row and isinstance(v := row.get(line.column), int | float)}
     known = {i: value for i, value in known.items() if texts[i] != UNDEFINED}
     if not line.better or len(known) < 2 or any(_unsure(rows[i], line.column) for i in known):
         return frozenset()

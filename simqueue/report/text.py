@@ -10,28 +10,24 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from simqueue.report.comparison import SECTIONS, Cells, Comparison, comparison, rows_of_all
-from simqueue.results.replicated import missing_values
+from simqueue.report.comparison import Cells, Comparison, comparison, rows_of_all
+from simqueue.results.latencies import GOOD, parsed
+from simqueue.results.replicated import missing_values, values_needed
+from simqueue.workload.slo import of_requests
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from simqueue.figures.view import ResultView
-    from simqueue.report.comparison import Row
+    from simqueue.report.lines import Row
 
 _WIDTH: Final = 100
 _GAP: Final = 3
 """Characters between two columns."""
 _EDGES: Final = 2
+_LIMITED: Final = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "itl_ms": "longest ITL", "e2el_ms": "E2EL"}
 _LABELS_WIDTH: Final = 20
 """Least number of characters of the labels column, without padding."""
-
-_PERCENTILES: Final = tuple(
-    line.column
-    for section in SECTIONS.values()
-    for line in section
-    if line.column.startswith(("median_", "p95_", "p99_"))
-)
 
 
 def comparison_table(result: ResultView, width: int = _WIDTH) -> RenderableType:
@@ -134,11 +130,11 @@ def _needs(cells: Cells) -> int:
 
 
 def notes(result: ResultView) -> list[str]:
-    """Return the notes on the table: lines left out, intervals, warm-up, and percentiles of too few requests."""
-    rows = rows_of_all(result)
+    """Return the notes on the table: lines left out, intervals, warm-up, limits, and percentiles of too few values."""
+    rows, found = rows_of_all(result), comparison(result)
     lines = []
-    if zero := comparison(result).zero:
-        lines.append(f"0 for all policies: {', '.join(zero)}")
+    if found.zero:
+        lines.append(f"0 for all policies: {', '.join(found.zero)}")
     if result.replicated:
         lines.append(f"±: half-width of the {100 * result.confidence:g} % Student-t interval over replications")
     if result.warmup_s:
@@ -151,16 +147,31 @@ def notes(result: ResultView) -> list[str]:
             "client wait: before a request is sent, for a free connection or after a timeout; TTFT, E2EL and goodput "
             "count from sending it"
         )
-    small = [note for row in rows if (note := _too_small(row))]
+    if any(row.get(GOOD) is not None for row in rows):
+        lines.append(_good(result))
+    return [*lines, *_too_small(rows, found)]
+
+
+def _good(result: ResultView) -> str:
+    """Return which requests are good."""
+    limits = [f"{_LIMITED[name]} <= {value:g} ms" for name, value in of_requests(result.slo).items()]
+    own = any(slo != result.slo for slo in result.class_slo.values())
+    which = f" with {' and '.join(limits)}" if limits else ""
+    which += ", or what the slo of their own workload or class says" if own else ""
+    return f"good requests: the share of all requests that finish{which}"
+
+
+def _too_small(rows: Sequence[Row], found: Comparison) -> Iterator[str]:
+    """Yield a line about percentiles that have too few values for one to lie beyond them."""
+    columns = [cells.line.column for group in found.sections.values() for cells in group]
+    levels = {name: level[0] for name in columns if (level := parsed(name)) is not None and level[0] is not None}
+    small = []
+    for row in rows:
+        missing = {levels[name]: lacks[0] for name in levels if (lacks := missing_values(row, name))}
+        if missing:
+            kinds = ", ".join(f"p{q:g}" for q in sorted(missing))
+            small.append(f"'{row['policy']}': {kinds} (n = {min(missing.values())})")
     if small:
-        lines.append(f"n too small (p50 needs 2 values, p95 20, p99 100): {'; '.join(small)}")
-    return lines
-
-
-def _too_small(row: Row) -> str | None:
-    """Return the percentiles of a policy that have too few values, and the smallest number of values."""
-    found = {column: missing for column in _PERCENTILES if (missing := missing_values(row, column))}
-    if not found:
-        return None
-    kinds = dict.fromkeys(column.partition("_")[0].replace("median", "p50") for column in found)
-    return f"'{row['policy']}': {', '.join(sorted(kinds))} (n = {min(n for n, _ in found.values())})"
+        first, *others = [(f"p{q:g}", values_needed(q)) for q in sorted(set(levels.values()))]
+        needs = ", ".join([f"{first[0]} needs {first[1]} values", *(f"{name} {n}" for name, n in others)])
+        yield f"n too small ({needs}): {'; '.join(small)}"

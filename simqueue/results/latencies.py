@@ -23,6 +23,11 @@ OF_ALL: Final = ("ttft", "tpot", "itl", "e2el")
 OF_CLIENTS: Final = ("client_wait", "wanted_ttft", "wanted_e2el")
 """Latencies that have columns only if a request waited at its client."""
 
+GOOD: Final = "good_share"
+"""Column with the share of requests that meet every limit for requests."""
+MET: Final = "met_"
+"""Begin of the columns that say whether a limit of the run is met."""
+
 _COLUMN: Final = re.compile(rf"(mean|median|p\d{{1,2}}(?:\.\d+)?)_({'|'.join(OF_ALL + OF_CLIENTS)})_ms")
 
 
@@ -56,26 +61,28 @@ class Extras:
         Further percentiles, 0 to 100, in ascending order.
     clients : bool
         Whether there are columns about waits at the client.
+    good : bool
+        Whether there is a column with the share of good requests.
     """
 
     percentiles: tuple[float, ...] = ()
     clients: bool = False
+    good: bool = False
 
     @classmethod
-    def of(cls, percentiles: Iterable[float], *, clients: bool) -> Extras:
+    def of(cls, percentiles: Iterable[float], *, clients: bool, good: bool) -> Extras:
         """Return these columns, without those of the percentiles that every summary has."""
-        return cls(tuple(sorted(set(percentiles) - set(ALWAYS))), clients)
+        return cls(tuple(sorted(set(percentiles) - set(ALWAYS))), clients, good)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the further columns."""
-        further = [column(metric, q) for metric in OF_ALL for q in self.percentiles]
-        if not self.clients:
-            return tuple(further)
-        statistics = ["mean", *map(statistic, (*ALWAYS, *self.percentiles))]
-        names = [f"{kind}_{metric}_ms" for metric in OF_CLIENTS for kind in statistics]
-        # every summary has the mean of the wait
-        return (*further, *(name for name in names if name != "mean_client_wait_ms"))
+        names = [GOOD] if self.good else []
+        names += [column(metric, q) for metric in OF_ALL for q in self.percentiles]
+        if self.clients:
+            kinds = ["mean", *map(statistic, (*ALWAYS, *self.percentiles))]
+            names += [f"{kind}_{metric}_ms" for metric in OF_CLIENTS for kind in kinds]
+        return tuple(name for name in names if name != "mean_client_wait_ms")  # every summary has it
 
 
 NO_EXTRAS: Final = Extras()

@@ -216,11 +216,14 @@ def meets_slo(found: Latencies, slo: Mapping[str, float]) -> Mask:
     ----------
     found : Latencies
     slo : mapping
-        Upper bounds in milliseconds, any of ttft_ms, tpot_ms, e2el_ms. A latency equal to its bound meets it. As in
-        vLLM, a finished request with one output token, which has no TPOT, meets any TPOT bound.
+        Upper bounds in milliseconds, any of ttft_ms, tpot_ms, itl_ms (of the longest gap between two tokens), e2el_ms.
+        A latency equal to its bound meets it. As in vLLM, a finished request with one output token, which has no TPOT,
+        meets any TPOT bound; so it does any ITL bound.
     """
     met = ~np.isnan(found.e2el_s)
     for name, bound_ms in slo.items():
-        latency_ms = 1000 * getattr(found, name.removesuffix("_ms") + "_s")
-        met &= (latency_ms <= bound_ms) | ((name == "tpot_ms") & np.isnan(latency_ms))
+        between_tokens = name in ("tpot_ms", "itl_ms")
+        latency = "max_itl" if name == "itl_ms" else name.removesuffix("_ms")
+        latency_ms = 1000 * getattr(found, f"{latency}_s")
+        met &= (latency_ms <= bound_ms) | (between_tokens & np.isnan(latency_ms))
     return met

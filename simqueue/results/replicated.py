@@ -61,7 +61,12 @@ def missing_values(row: Mapping[str, Value], column: str) -> tuple[int, int] | N
     n = _sample_size(row, column)
     if q is None or n is None or row.get(column) is None or carries_percentile(n, q):
         return None
-    return n, math.ceil(100 / min(q, 100 - q) - 1e-6)
+    return n, values_needed(q)
+
+
+def values_needed(q: float) -> int:
+    """Return the least number of values of which one is expected beyond a percentile."""
+    return math.ceil(100 / min(q, 100 - q) - 1e-6)
 
 
 def _pooled(rows: list[Row], confidence: float) -> Row:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,12 @@ from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.results import export, notices, store, tables
 from simqueue.results.latencies import Extras, anything_waited
+from simqueue.results.objectives import judged_limits, percentiles_of
 from simqueue.results.replicated import pooled_rows
 from simqueue.results.steadiness import OfferedLoad, judged, shown, too_light
 from simqueue.results.summary import ALL_CLASSES, Row, check_slo, summarize
 from simqueue.statistics.intervals import CONFIDENCE
+from simqueue.workload.slo import of_requests
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +54,7 @@ class Result:
     runs : sequence of PolicyRun
         In the order in which policies are shown.
     slo : mapping, optional
-        Upper bounds in milliseconds, any of ttft_ms, tpot_ms, e2el_ms.
+        Upper bounds in milliseconds, see `simqueue.workload.slo`.
     class_slo : mapping, optional
         The same for request classes with bounds of their own.
     warmup_s : float
@@ -133,7 +136,8 @@ class Result:
     def replication_rows(self) -> tuple[Row, ...]:
         """The summary of each replication, as dicts of plain values, None if undefined."""
         overloaded = {row["policy"] for row in self.summary_rows if row["overloaded"]}
-        return tuple(shown(row, overloaded=row["policy"] in overloaded) for row in self._rows(self.warmup_s))
+        rows = [shown(row, overloaded=row["policy"] in overloaded) for row in self._rows(self.warmup_s)]
+        return tuple(judged_limits(row, self.slo, self.class_slo) for row in rows)
 
     @cached_property
     def summary_rows(self) -> tuple[Row, ...]:
@@ -179,8 +183,10 @@ class Result:
     def _summarized(self, warmup_s: float) -> tuple[Row, ...]:
         rows = self._rows(warmup_s)
         if self.replicated:
-            return tuple(pooled_rows(rows, self.confidence))
-        return tuple(shown(row, overloaded=bool(row["overloaded"])) for row in rows)
+            final = pooled_rows(rows, self.confidence)
+        else:
+            final = [shown(row, overloaded=bool(row["overloaded"])) for row in rows]
+        return tuple(judged_limits(row, self.slo, self.class_slo) for row in final)
 
     def _rows(self, warmup_s: float) -> tuple[Row, ...]:
         if warmup_s not in self._rows_by_warmup:
@@ -190,7 +196,13 @@ class Result:
     @cached_property
     def _extras(self) -> Extras:
         """The optional columns of the summary; all policies have the same."""
-        return Extras.of((), clients=any(anything_waited(run.recording.requests) for run in self.runs))
+        limits = (self.slo, *self.class_slo.values())
+        chosen = (self.scenario.get("summary") or {}).get("percentiles") or ()
+        return Extras.of(
+            chain(chosen, *map(percentiles_of, limits)),
+            clients=any(anything_waited(run.recording.requests) for run in self.runs),
+            good=any(map(of_requests, limits)),
+        )
 
     def _rows_of(self, run: PolicyRun, warmup_s: float) -> list[Row]:
         recording, slo, class_slo = run.recording, self.slo, self.class_slo

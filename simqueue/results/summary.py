@@ -13,9 +13,10 @@ from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.request import Status
 from simqueue.results import metrics
-from simqueue.results.latencies import ALWAYS, NO_EXTRAS, Extras, named, per_request
+from simqueue.results.latencies import ALWAYS, GOOD, MET, NO_EXTRAS, Extras, named, per_request
 from simqueue.results.metrics import Floats, Latencies, Mask
 from simqueue.results.pooling import Pairs, pooled_statistics
+from simqueue.workload.slo import OF_REQUESTS, is_of_run, of_requests
 
 if TYPE_CHECKING:
     from simqueue.simulation.recording import Column, Recording
@@ -24,7 +25,6 @@ Value = str | int | float | None
 Row = dict[str, Value]
 
 ALL_CLASSES: Final = "all"
-SLO_NAMES: Final = ("ttft_ms", "tpot_ms", "e2el_ms")
 _STATISTICS: Final = ("mean", "median", "p95", "p99")
 
 # Column names in order, with pandas types that can hold missing values if the column can be undefined.
@@ -74,7 +74,7 @@ SUMMARY_TYPES: Final[dict[str, str]] = {
 
 def column_type(name: str) -> str:
     """Return the pandas type of a column, also of an optional one and of an end of an interval."""
-    return SUMMARY_TYPES.get(name, "float64")
+    return SUMMARY_TYPES.get(name, "boolean" if name.startswith(MET) else "float64")
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def summarize(
         The policy and the replication of the run.
     recording : Recording
     slo : mapping, optional
-        Upper bounds in milliseconds, any of ttft_ms, tpot_ms, e2el_ms.
+        Upper bounds in milliseconds, see `simqueue.workload.slo`. Those of a run have no effect here.
     warmup_s : float
         Requests that arrive before this time are left out of latency statistics, throughputs and goodput. Counts of
         requests, preemptions and the quantities of the machine cover the whole run. So does ITL, because gaps are
@@ -127,7 +127,7 @@ def summarize(
     Raises
     ------
     InputError
-        If `slo` has an unknown key.
+        If a key of `slo` is neither a limit of requests nor one of a run.
     """
     for bounds in (slo, *(class_slo or {}).values()):
         check_slo(bounds)
@@ -178,20 +178,20 @@ def _good(
     class_slo: Mapping[str, Mapping[str, float]] | None,
 ) -> Mask | None:
     """Return a mask of the requests that meet the bounds of their class, or None if there are no bounds."""
-    if not slo and not class_slo:
+    own = {name: of_requests(bounds) for name, bounds in (class_slo or {}).items()}
+    if not any((of_requests(slo), *own.values())):
         return None
-    good = metrics.meets_slo(found, slo or {})
-    for name, bounds in (class_slo or {}).items():
-        own = np.asarray(labels == name, dtype=np.bool_)
-        good = np.where(own, metrics.meets_slo(found, bounds), good)
+    good = metrics.meets_slo(found, of_requests(slo))
+    for name, bounds in own.items():
+        good = np.where(np.asarray(labels == name, dtype=np.bool_), metrics.meets_slo(found, bounds), good)
     return good
 
 
 def check_slo(slo: Mapping[str, float] | None) -> None:
-    """Raise InputError if `slo` names a latency for which there is no SLO."""
+    """Raise InputError if `slo` has a key that is no limit."""
     for name in slo or {}:
-        if name not in SLO_NAMES:
-            raise InputError(f"slo: {unknown('key', name, SLO_NAMES)}")
+        if name not in OF_REQUESTS and not is_of_run(name):
+            raise InputError(f"slo: {unknown('key', name, OF_REQUESTS)}")
 
 
 def _span(recording: Recording, inside: Mask) -> _Span | None:
@@ -237,6 +237,7 @@ def _rates(
         "output_throughput": metrics.share(output, time_s),
         "total_token_throughput": metrics.share(prompt + output, time_s),
         "request_goodput": None if good is None else metrics.share(int(np.sum(done & good)), time_s),
+        GOOD: None if good is None else metrics.share(int(np.sum(done & good)), int(np.sum(measured))),
     }
 
 

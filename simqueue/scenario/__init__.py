@@ -4,7 +4,7 @@ from simqueue.scenario.load import from_mapping, load
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.policies import PolicySettings
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
-from simqueue.workload.clients import SloSettings
+from simqueue.workload.slo import SloSettings
 
 __all__ = [
     "PolicySettings",

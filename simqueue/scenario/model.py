@@ -19,12 +19,13 @@ from simqueue.scenario.policies import PolicyEntry, PolicySettings
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolve import resolve
 from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.scenario.summary import SummarySettings
 from simqueue.scenario.variation import Horizon, Replications, Seed, Warmup, replication_problems, time_problems
 from simqueue.scenario.written import Written
 from simqueue.settings import Settings, invalid_all
 from simqueue.steptime import RooflineSettings, StepTimeSettings
-from simqueue.workload.clients import SloSettings
 from simqueue.workload.settings import WorkloadSettings
+from simqueue.workload.slo import SloSettings, of_run
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -70,7 +71,12 @@ class Scenario(Settings):
     policies: dict[str, PolicyEntry] = Field(
         min_length=1, max_length=MOST_KEYS, description="name -> policy; all policies get the same requests"
     )
-    slo: SloSettings | None = Field(None, description="service level objective (SLO), for goodput and figures")
+    slo: SloSettings | None = Field(
+        None, description="service level objectives (SLOs), for goodput, the table and figures"
+    )
+    summary: SummarySettings = Field(
+        default_factory=SummarySettings, description="percentiles and latencies that the table and the page show"
+    )
     horizon_s: Horizon | None = Field(
         None,
         description="end of the run; null: when all requests have ended",
@@ -190,7 +196,14 @@ class Scenario(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        checks = (self._bad_names, self._bad_times, self._bad_workloads, self._bad_replications, self._missing_hardware)
+        checks = (
+            self._bad_names,
+            self._bad_times,
+            self._bad_workloads,
+            self._bad_slos,
+            self._bad_replications,
+            self._missing_hardware,
+        )
         found = list(dict.fromkeys(problem for check in checks for problem in check()))
         if found:
             raise invalid_all(found)
@@ -211,6 +224,20 @@ class Scenario(Settings):
         for name in self.workloads or {}:
             if not is_plain(name):
                 yield Problem(("workloads", name), f"the name of a workload {PLAIN_RULE}")
+
+    def _bad_slos(self) -> Iterator[Problem]:
+        """Yield limits on all gaps between tokens that are only for some requests: gaps are not known by request."""
+        workloads: list[tuple[tuple[str, ...], WorkloadSettings]]
+        workloads = [(("workloads", name), found) for name, found in (self.workloads or {}).items()]
+        limits = [((*path, "slo"), found.slo) for path, found in workloads]
+        if self.workload is not None:  # its own limits are for all requests
+            workloads.append((("workload",), self.workload))
+        for path, found in workloads:
+            limits += [((*path, "classes", name, "slo"), kind.slo) for name, kind in (found.classes or {}).items()]
+        text = "ITL is over all requests together; give this limit in the scenario's slo, or itl_ms here"
+        for where, slo in limits:
+            given = of_run({} if slo is None else slo.given)
+            yield from (Problem((*where, name), text) for name in given if name.endswith("_itl_ms"))
 
     def _bad_times(self) -> Iterator[Problem]:
         yield from time_problems(self.horizon_s, self.warmup_s)
@@ -259,7 +286,8 @@ def plain(value: Any, depth: int = 0) -> Any:
             for key, field in type(value).model_fields.items()
             if key in value.model_fields_set or _has_one_value(field.annotation)
         }
-        return plain(written, inner_depth)  # a key with one possible value selects the branch of a choice
+        # a key with one possible value selects the branch of a choice
+        return plain({**written, **(value.model_extra or {})}, inner_depth)
     if isinstance(value, Mapping):
         return {key: plain(inner, inner_depth) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -88,6 +88,10 @@ class _Page:
             self._row(prefix + key, key, value, required=key in required)
             for key, value in section.schema["properties"].items()
         ]
+        rows += [
+            self._row(prefix + value["title"], value["title"], {**value, "default": None}, required=False)
+            for value in section.schema.get("patternProperties", {}).values()
+        ]
         walked = [(section, rows)]
         for inner in self._met:
             walked += self._walk(inner)

@@ -22,8 +22,9 @@ from simqueue.schedulers.limits import RequestLimits
 from simqueue.settings import Settings
 from simqueue.steptime import StepTime, StepTimeSettings
 from simqueue.steptime.build import build as build_step_time
-from simqueue.workload.clients import SloSettings, class_label
+from simqueue.workload.clients import class_label
 from simqueue.workload.settings import WorkloadSettings
+from simqueue.workload.slo import SloSettings
 
 if TYPE_CHECKING:
     from simqueue.scenario.model import Scenario
@@ -229,4 +230,4 @@ def _class_slos(
 
 
 def _limits(slo: SloSettings | None) -> dict[str, float] | None:
-    return None if slo is None else slo.model_dump(exclude_none=True)
+    return None if slo is None else slo.given

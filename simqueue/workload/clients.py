@@ -10,6 +10,7 @@ from simqueue.workload.arrivals.settings import ArrivalSettings
 from simqueue.workload.duration_settings import NO_TIME, DurationSettings
 from simqueue.workload.lengths.settings import TOKENS_UNIT, LengthSettings
 from simqueue.workload.limits import MOST_TOKENS
+from simqueue.workload.slo import SloSettings
 
 _SECONDS: JsonDict = {"unit": "s"}
 
@@ -82,16 +83,6 @@ class RetrySettings(Settings):
     def is_random(self) -> bool:
         """Whether waits are drawn."""
         return self.jitter > 0 and self.backoff_s > 0
-
-
-class SloSettings(Settings):
-    """Limits that a request must meet to count as goodput; limits that are not given do not count."""
-
-    ttft_ms: float | None = Field(None, gt=0, description="time to first token", json_schema_extra={"unit": "ms"})
-    tpot_ms: float | None = Field(
-        None, gt=0, description="time per output token after the first", json_schema_extra={"unit": "ms"}
-    )
-    e2el_ms: float | None = Field(None, gt=0, description="end-to-end latency", json_schema_extra={"unit": "ms"})
 
 
 class ClassSettings(Settings):

@@ -13,12 +13,12 @@ from simqueue.workload.clients import (
     ClassSettings,
     RetrySettings,
     SessionSettings,
-    SloSettings,
     SystemPromptSettings,
     UserSettings,
 )
 from simqueue.workload.inline import RequestSettings, check_ids
 from simqueue.workload.lengths.settings import LengthSettings
+from simqueue.workload.slo import SloSettings
 from simqueue.workload.traces.settings import TraceSettings
 
 _SOURCES = ("arrivals", "trace", "requests", "users", "sessions")

@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from simqueue.cli.actions.common import load_scenario, print_warnings
+from simqueue.cli.actions.latencies import summary_overrides
 from simqueue.cli.actions.screen import console, progress_bar, wrapped
 from simqueue.engines import ENGINES
 from simqueue.errors import InputError, Problem
@@ -30,13 +31,16 @@ def run(
     export_trace: Path | None,
     stream: Path | None,
     replications: int | None,
+    percentiles: str | None,
+    metrics: str | None,
     workers: int | None,
     quiet: bool,
 ) -> None:
     """Run each scenario, write its files, and print its table or its JSON object."""
     if json_ and json_summary:
         raise InputError("--json and --json-summary: only one of them can be given")
-    loaded = _load_all(scenarios, set_, seed, replications)
+    overrides = [*(set_ or ()), *summary_overrides(percentiles, metrics)]
+    loaded = _load_all(scenarios, overrides, seed, replications)
     if export_trace is not None and len(loaded) > 1:
         raise InputError(f"--export-trace {export_trace}: needs a single scenario; {len(loaded)} are given")
     as_json = json_ or json_summary
