@@ -5,50 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from simqueue.errors import InputError
 from simqueue.experiment.build import build_all
+from simqueue.experiment.demand import Demand, Offered, asked_of, offered
 from simqueue.request import Request
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
-from simqueue.scenario.traffic import make_traffic
 from simqueue.schedulers import Policy
 from simqueue.schedulers.declarations import declared_batching
+from simqueue.simulation.recording import Recording
 from simqueue.steptime import StepTime
-from simqueue.theory.capacity import Capacity, Lengths, Server, capacity
-from simqueue.theory.lengths import from_moments, from_sample
-from simqueue.theory.operating_point import OperatingPoint, operating_point
-from simqueue.workload.build import build_arrivals, build_lengths
-from simqueue.workload.lengths.base import LengthDistribution
-from simqueue.workload.streams import stream
+from simqueue.theory.capacity import COMPUTE_BOUND, Capacity, Server, capacity
+from simqueue.theory.operating_point import OperatingPoint, operating_point, outside_domain
 
-SAMPLE = 65_536
-"""Number of lengths drawn for what a distribution has no formula for, such as the longest of a batch."""
-LEAST_FOR_RATE = 20
-"""Least number of recorded or listed requests that have an arrival rate."""
 NEAR = 1.25
 """If the limits by slots and by token budget are within this factor, and the budget is below SMALL prompts, simulated
 capacities were 3 to 15 % below the capacity law (8B on the roofline of an H100, 64 slots, budgets of 512 to 1,536,
 prompts of 1,050 tokens)."""
 SMALL = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """The load of a workload.
-
-    Attributes
-    ----------
-    rate_rps : float or None
-        Arrivals per second; None if there is no rate (all at once, a few listed requests).
-    gap_scv : float
-        Squared coefficient of variation of the gaps between arrivals.
-    lengths : Lengths
-    """
-
-    rate_rps: float | None
-    gap_scv: float
-    lengths: Lengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +35,15 @@ class PolicyLoad:
     load : float or None
         Offered rate over capacity.
     estimate : OperatingPoint or None
-        None at or above capacity.
+        None outside its domain.
     why_not : str
         Empty, or why there is no capacity.
     caution : str
         Empty, or why the capacity is less accurate than usual.
+    no_estimate : str
+        Empty, or why there is a load but no estimate.
+    failed : bool
+        Whether there is no capacity because of a fault of the law.
     """
 
     capacity: Capacity | None
@@ -74,12 +51,17 @@ class PolicyLoad:
     estimate: OperatingPoint | None
     why_not: str = ""
     caution: str = ""
+    no_estimate: str = ""
+    failed: bool = False
 
 
 def policy_loads(
     scenario: ResolvedScenario,
     requests: Sequence[Request] | None = None,
-    servers: Mapping[str, Server | None] | None = None,
+    policies: Mapping[str, Policy] | None = None,
+    recordings: Mapping[str, Recording] | None = None,
+    *,
+    estimates: bool = True,
 ) -> dict[str, PolicyLoad]:
     """Return capacity, load and estimates of every policy of a scenario.
 
@@ -88,83 +70,58 @@ def policy_loads(
     scenario : ResolvedScenario
     requests : sequence of Request, optional
         The requests of replication 0, if they are known. They describe traces and listed requests.
-    servers : mapping of str to Server or None, optional
-        Each policy as `server` describes it. By default the policies are built to describe them.
+    policies : mapping of str to Policy, optional
+        By name; what they refuse, cut and cache is no load. By default they are built.
+    recordings : mapping of str to Recording, optional
+        Runs of replication 0, which show the hits of prefix caches.
+    estimates : bool
+        Whether latencies are estimated too.
 
     Raises
     ------
     InputError
         If the scenario is wrong.
     """
-    asked = demand(scenario, requests)
-    described = all_servers(scenario) if servers is None else servers
-    return {policy.name: _policy_load(policy, described[policy.name], asked) for policy in scenario.policies}
+    load = offered(scenario, requests)
+    built = build_all(scenario) if policies is None else policies
+    runs = recordings or {}
+    found = {}
+    for policy in scenario.policies:
+        name = policy.name
+        found[name] = _policy_load(policy, built[name], load, runs.get(name), estimates=estimates)
+    return found
 
 
-def all_servers(scenario: ResolvedScenario) -> dict[str, Server | None]:
-    """Return every policy of a scenario as `server` describes it, by name."""
-    built = build_all(scenario)
-    return {policy.name: server(built[policy.name]) for policy in scenario.policies}
-
-
-def demand(scenario: ResolvedScenario, requests: Sequence[Request] | None = None) -> Demand | None:
-    """Return rate and lengths of a workload: those of its distributions, if it has them, otherwise of its requests."""
-    workload = scenario.workload
-    lengths = None if workload is None else workload.independent_lengths
-    if workload is None or workload.arrivals is None or lengths is None:
-        return _observed(_fixed(scenario) if requests is None else requests)
-    found = _moments(*(build_lengths(one, scenario.base_dir) for one in lengths))
-    arrivals = build_arrivals(workload.arrivals, scenario.base_dir)
-    return Demand(arrivals.mean_rate_rps, 1.0 if arrivals.gap_scv is None else arrivals.gap_scv, found)
-
-
-def _moments(prompt: LengthDistribution, output: LengthDistribution) -> Lengths:
-    """Return the moments of two distributions: exact ones, or those of a sample if a heavy tail has no variance."""
-    prompts, outputs = (one.sample(stream(0, 0, f"capacity.{i}"), SAMPLE) for i, one in enumerate((prompt, output)))
-    exact = (prompt.mean(), prompt.variance()), (output.mean(), output.variance())
-    return from_moments(*exact, prompts, outputs) if np.isfinite(exact).all() else from_sample(prompts, outputs)
-
-
-def _fixed(scenario: ResolvedScenario) -> Sequence[Request]:
-    """Return the requests if their arrival times are fixed and they fit into memory, otherwise none."""
-    traffic = make_traffic(scenario)
-    return traffic.requests if isinstance(traffic.requests, list) and not traffic.session_groups else ()
-
-
-def _observed(requests: Sequence[Request]) -> Demand | None:
-    if not requests:
-        return None
-    lengths = from_sample(
-        np.array([request.prompt_tokens for request in requests]),
-        np.array([request.output_tokens for request in requests]),
-    )
-    arrival_s = np.array([request.arrival_s for request in requests])
-    span_s = float(arrival_s[-1] - arrival_s[0])
-    if len(requests) < LEAST_FOR_RATE or span_s <= 0:
-        return Demand(None, 1.0, lengths)
-    gaps = np.diff(arrival_s)
-    return Demand((len(requests) - 1) / span_s, float(gaps.var() / gaps.mean() ** 2), lengths)
-
-
-def _policy_load(policy: ResolvedPolicy, described: Server | None, asked: Demand | None) -> PolicyLoad:
-    if asked is None:
+def _policy_load(
+    policy: ResolvedPolicy, built: Policy, load: Offered | None, recording: Recording | None, *, estimates: bool
+) -> PolicyLoad:
+    if load is None:
         return PolicyLoad(None, None, None, "the workload has no fixed rate of requests")
+    described = server(built)
     if described is None:
         return PolicyLoad(None, None, None, f"no capacity law for the scheduler '{policy.scheduler}'")
     try:
-        return loaded(policy.step_time, described, asked)
+        return loaded(policy.step_time, described, asked_of(built, load, recording), estimates=estimates)
     except InputError as error:
         return PolicyLoad(None, None, None, str(error))
+    except ArithmeticError as error:  # what is said about a run must not lose the run
+        return PolicyLoad(None, None, None, f"the capacity law failed: {error}", failed=True)
 
 
-def loaded(step_time: StepTime, described: Server, asked: Demand) -> PolicyLoad:
-    """Return capacity, load and estimates of one policy, which `described` describes."""
+def loaded(step_time: StepTime, described: Server, asked: Demand, *, estimates: bool = True) -> PolicyLoad:
+    """Return capacity, load and, if they are wanted, estimates of one policy, which `described` describes."""
     limit = capacity(step_time, asked.lengths, described)
-    doubt = _caution(limit, described, asked.lengths.prompt)
+    doubt = _caution(limit, described, asked.lengths.new)
     if asked.rate_rps is None:
         return PolicyLoad(limit, None, None, caution=doubt)
+    load = asked.rate_rps / limit.max_rate_rps
+    if not estimates:
+        return PolicyLoad(limit, load, None, caution=doubt)
+    why = outside_domain(step_time, asked.lengths, described, limit, load)
+    if why:
+        return PolicyLoad(limit, load, None, caution=doubt, no_estimate=why)
     point = operating_point(step_time, asked.lengths, described, asked.rate_rps, gap_scv=asked.gap_scv, known=limit)
-    return PolicyLoad(limit, asked.rate_rps / limit.max_rate_rps, point, caution=doubt)
+    return PolicyLoad(limit, load, point, caution=doubt)
 
 
 def _caution(limit: Capacity, described: Server, prompt_tokens: float) -> str:
@@ -172,11 +129,12 @@ def _caution(limit: Capacity, described: Server, prompt_tokens: float) -> str:
     budget = described.max_num_batched_tokens
     if budget is None or budget >= SMALL * prompt_tokens or described.batching != "chunked":
         return ""
-    budget_rps = min(limit.limits_rps["tokens"], limit.limits_rps["compute"])
-    if not 1 / NEAR < budget_rps / limit.limits_rps["slots"] < NEAR:
+    slots_rps, compute_rps = limit.limits_rps["slots"], limit.limits_rps["compute"]
+    budget_rps = min(limit.limits_rps["tokens"], compute_rps)
+    if not 1 / NEAR < budget_rps / slots_rps < NEAR or compute_rps < COMPUTE_BOUND * slots_rps:
         return ""
     return (
-        f"slots ({limit.limits_rps['slots']:.3g} req/s) and token budget ({budget_rps:.3g} req/s, about one prompt) "
+        f"slots ({slots_rps:.3g} req/s) and token budget ({budget_rps:.3g} req/s, about one prompt) "
         "limit at nearly the same rate: the capacity can be up to 15 % too high"
     )
 
@@ -194,4 +152,5 @@ def server(built: Policy) -> Server | None:
         kv_blocks=kv.total - kv.watermark_blocks,
         block_size=kv.block_size,
         reserve_tokens=kv.reserve_tokens,
+        depth=built.depth,
     )

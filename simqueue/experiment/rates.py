@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simqueue.errors import InputError
-from simqueue.experiment.offered_load import Demand, PolicyLoad, all_servers, demand, loaded
+from simqueue.experiment.build import build_all
+from simqueue.experiment.demand import Offered, asked_of, offered
+from simqueue.experiment.offered_load import PolicyLoad, loaded, server
 from simqueue.experiment.runner import run
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.intervals import Interval, mean_interval
@@ -58,13 +60,19 @@ def curves(scenario: ResolvedScenario, points: int = 60) -> list[Curve]:
     InputError
         If the workload has no rate.
     """
-    asked = _asked(scenario)
+    load = _offered(scenario)
     found = []
-    servers = all_servers(scenario)
+    built = build_all(scenario)
     for policy in scenario.policies:
-        described = servers[policy.name]
-        limit = None if described is None else loaded(policy.step_time, described, asked).capacity
-        if described is None or limit is None:
+        described = server(built[policy.name])
+        if described is None:
+            continue
+        try:
+            asked = asked_of(built[policy.name], load)
+            limit = loaded(policy.step_time, described, asked).capacity
+        except InputError:
+            continue  # without a capacity there is no curve; the table says why
+        if limit is None:
             continue
         rates = np.linspace(0.02, 1.2, points) * limit.max_rate_rps
         loads = [loaded(policy.step_time, described, replace(asked, rate_rps=float(rate))) for rate in rates]
@@ -92,7 +100,7 @@ def simulated(
     workers : int, optional
         Processes.
     """
-    _asked(scenario)
+    _offered(scenario)
     points = []
     for rate in rates_rps:
         varied = scenario.with_(
@@ -149,14 +157,14 @@ def saturation_throughput(
     return mean_interval(rates, result.confidence)
 
 
-def _asked(scenario: ResolvedScenario) -> Demand:
+def _offered(scenario: ResolvedScenario) -> Offered:
     arrivals = scenario.workload.arrivals if scenario.workload is not None else None
     if arrivals is None or build_arrivals(arrivals, scenario.base_dir).mean_rate_rps is None:
         raise InputError("curves over the arrival rate need workload.arrivals with a rate_rps")
-    asked = demand(scenario)
-    if asked is None:
+    load = offered(scenario)
+    if load is None:
         raise InputError("the workload has no requests")
-    return asked
+    return load
 
 
 def _values(loads: Sequence[PolicyLoad], rates: Sequence[float]) -> dict[str, tuple[float | None, ...]]:
@@ -164,10 +172,11 @@ def _values(loads: Sequence[PolicyLoad], rates: Sequence[float]) -> dict[str, tu
         min(rate, found.capacity.max_rate_rps) if found.capacity else None
         for found, rate in zip(loads, rates, strict=True)
     ]
+    points = [found.estimate for found in loads]
     return {
         "request_throughput": tuple(throughputs),
-        "mean_tpot_ms": tuple(1000 * found.estimate.tpot_s if found.estimate else None for found in loads),
-        "mean_ttft_ms": tuple(1000 * found.estimate.ttft_s if found.estimate else None for found in loads),
+        "mean_tpot_ms": tuple(1000 * one.tpot_s if one and one.tpot_s is not None else None for one in points),
+        "mean_ttft_ms": tuple(1000 * one.ttft_s if one else None for one in points),
     }
 
 

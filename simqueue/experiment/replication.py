@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from simqueue.experiment.build import build_all
-from simqueue.experiment.offered_load import server
 from simqueue.request import Request
 from simqueue.results.result import PolicyRun
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.scenario.traffic import make_traffic
+from simqueue.schedulers import Policy
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.simulation.columns import Sinks
 from simqueue.simulation.options import NEVER_S
-from simqueue.theory.capacity import Server
+from simqueue.simulation.recording import Recording
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of the policy, the number of requests that have ended, and the expected number of requests. With
@@ -33,9 +33,8 @@ class Replication:
         One per policy, in the order of the scenario.
     requests : tuple of Request
         Requests with fixed arrival times; empty if they were streamed, or if another process made the replication.
-    servers : mapping of str to Server or None
-        Each policy as `simqueue.experiment.offered_load.server` describes it; empty if another process made the
-        replication.
+    policies : mapping of str to Policy
+        Each policy after its run; empty if another process made the replication.
     notes : tuple of str
         Notes of the workload, such as rows that were dropped.
     """
@@ -43,8 +42,13 @@ class Replication:
     number: int
     runs: tuple[PolicyRun, ...]
     requests: tuple[Request, ...]
-    servers: Mapping[str, Server | None]
+    policies: Mapping[str, Policy]
     notes: tuple[str, ...]
+
+    @property
+    def recordings(self) -> dict[str, Recording]:
+        """The recording of each policy, by name."""
+        return {run.policy: run.recording for run in self.runs}
 
 
 def replicate(
@@ -70,7 +74,6 @@ def replicate(
         Folder to which the tables of each policy are written during the run. They are then not kept in memory.
     """
     built = build_all(scenario)
-    servers = {policy.name: server(built[policy.name]) for policy in scenario.policies}
     traffic = make_traffic(scenario, number, kept=stream_to is None)
     runs = []
     for policy in scenario.policies:
@@ -84,7 +87,7 @@ def replicate(
         runs.append(PolicyRun(name, number, replace(recording, warnings=(*recording.warnings, *outside))))
     # streamed requests are not kept, and those of sessions depend on the answers
     fixed = isinstance(traffic.requests, list) and not traffic.session_groups
-    return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), servers, traffic.notes)
+    return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), built, traffic.notes)
 
 
 def _sinks(stream_to: Path | None, policy: str) -> Sinks | None:

@@ -135,7 +135,7 @@ class _Replications:
 def _in_worker(scenario: ResolvedScenario, number: int, check: bool) -> Replication:
     """Make a replication in a worker process, and return only what is used of it."""
     made = replicate(scenario, number, check=check)
-    return replace(made, requests=(), servers={})
+    return replace(made, requests=(), policies={})
 
 
 def _until_precise(

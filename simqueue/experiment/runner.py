@@ -79,7 +79,7 @@ def run(
     verified = os.environ.get(CHECK_SWITCH) == "1" if check is None else check
     made = all_replications(played, check=verified, progress=progress, workers=workers, stream_to=stream_to)
     warmup_s, warmup_notes = warm_up(played, made)
-    loads = policy_loads(chosen, made[0].requests, made[0].servers)
+    loads = policy_loads(chosen, made[0].requests, made[0].policies, made[0].recordings, estimates=False)
     return Result(
         chosen.values,
         __version__,
@@ -94,6 +94,7 @@ def run(
             *(note for one in made for note in one.notes),
             *warmup_notes,
             *precision_note(played, made),
+            *(f"{name}: no load: {found.why_not}" for name, found in loads.items() if found.failed),
         ],
         offered={
             name: OfferedLoad(found.load, found.capacity.binding if found.capacity else None)

@@ -65,6 +65,8 @@ def capacity_figure(curves: Sequence[_Curve], points: Sequence[_Point], title: s
         for ax, (metric, label) in zip(figure.subplots(1, len(PANELS)), PANELS.items(), strict=True):
             _draw_curves(ax, curves, metric, styles)
             _draw_points(ax, points, metric, styles)
+            if not ax.containers and not _estimated(curves, metric):
+                ax.text(0.5, 0.5, "no estimate", transform=ax.transAxes, ha="center", va="center", color="0.4")
             ax.set(xlabel="arrival rate (requests/s)", title=label, xlim=(0, None))
             if metric == "request_throughput":
                 ax.set_ylim(0, None)
@@ -77,6 +79,10 @@ def capacity_figure(curves: Sequence[_Curve], points: Sequence[_Point], title: s
         legend_below(figure, handles)
         figure.suptitle(literal(title), x=0.01, ha="left")
     return figure
+
+
+def _estimated(curves: Sequence[_Curve], metric: str) -> bool:
+    return any(value is not None for curve in curves for value in curve.values[metric])
 
 
 def _draw_curves(ax: Axes, curves: Sequence[_Curve], metric: str, styles: Mapping[str, LineStyle]) -> None:

@@ -141,6 +141,13 @@ class Policy:
         """Return why `request` can never be served, or None. Changes nothing."""
         raise NotImplementedError
 
+    def due_tokens(self, request: Request) -> int:
+        """Return how many tokens are made for `request`: fewer than it asks for if the policy cuts its output.
+
+        Precondition: it is not rejected. Changes nothing.
+        """
+        return request.output_tokens
+
     def batching(self) -> Batching | None:
         """Return how this policy batches, or None if no capacity law describes it.
 

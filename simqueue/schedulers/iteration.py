@@ -138,9 +138,13 @@ class IterationPolicy(Policy):
         """Return why `request` can never be served, or None."""
         return self.limits.rejection(request, self.kv)
 
+    def due_tokens(self, request: Request) -> int:
+        """Return how many tokens are made for `request`."""
+        return self.limits.output_tokens(request)
+
     def add(self, job: Job) -> bool:
         """Queue `job`. It can change a plan only as the head of the queue, and while a seat is free."""
-        job.output_tokens = self.limits.output_tokens(job.request)
+        job.output_tokens = self.due_tokens(job.request)
         self.waiting.push(job)
         return self.waiting.head is job and self.seats.free > 0
 

@@ -101,6 +101,10 @@ class Static(Policy):
         """Return why `request` can never be served, or None."""
         return self.limits.rejection(request, self.kv)
 
+    def due_tokens(self, request: Request) -> int:
+        """Return how many tokens are made for `request`."""
+        return self.limits.output_tokens(request)
+
     def batching(self) -> Batching:
         """Requests run in padded waves."""
         return Batching("static", self.settings.max_num_seqs)
@@ -114,7 +118,7 @@ class Static(Policy):
 
     def add(self, job: Job) -> bool:
         """Queue `job`; it changes nothing while a wave runs."""
-        job.output_tokens = self.limits.output_tokens(job.request)
+        job.output_tokens = self.due_tokens(job.request)
         self.waiting.push(job)
         self._by_arrival[job] = None
         return self.wave is None

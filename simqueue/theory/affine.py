@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simqueue.steptime.base import Batch, StepTime
 
 _EXACT = 1e-9
 """Largest relative error at which a model counts as affine; it allows for rounding only."""
+_MOST_PROMPTS = 4096
+"""In a step with more prompts, each further one costs as much as the last ones did up to this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,18 @@ class Affine:
 
 def step_seconds(step: StepTime, at: Composition) -> float:
     """Return the duration of an average step in seconds, interpolated between whole numbers of decodes."""
+    if at.prompts > _MOST_PROMPTS:
+        half, most = (step_seconds(step, _with_prompts(at, n)) for n in (_MOST_PROMPTS / 2, _MOST_PROMPTS))
+        return most + (most - half) * (at.prompts - _MOST_PROMPTS) / (_MOST_PROMPTS / 2)
     low = math.floor(at.decodes)
     part = at.decodes - low
     if part < 1e-9:
         return step.seconds(_batch(at, low))
     return (1 - part) * step.seconds(_batch(at, low)) + part * step.seconds(_batch(at, low + 1))
+
+
+def _with_prompts(at: Composition, prompts: float) -> Composition:
+    return replace(at, prompts=prompts, prompt_tokens=at.prompt_tokens * prompts / at.prompts)
 
 
 def _batch(at: Composition, decodes: int) -> Batch:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from simqueue.errors import InputError
 from simqueue.theory.binomial import binomial_pmf
 from simqueue.theory.chain import renewal_averages
-from simqueue.theory.domain import positive
+from simqueue.theory.domain import at_most, positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +190,13 @@ def continuous_over_static(mean_output_tokens: float, batch: int) -> float:
     Parameters
     ----------
     mean_output_tokens : float
-        At least 1.
+        From 1 to 100,000.
     batch : int
         At least 1.
     """
     if batch < 1 or not mean_output_tokens >= 1:
         raise InputError(f"batch = {batch}, mean_output_tokens = {mean_output_tokens:g}: both must be at least 1")
+    at_most("mean_output_tokens", mean_output_tokens, 100_000)
     if mean_output_tokens == 1:
         return 1.0
     goes_on = math.log1p(-1 / mean_output_tokens)

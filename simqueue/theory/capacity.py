@@ -5,9 +5,12 @@ needs w seconds of step time that no scheduler can save, to compute its tokens a
 share of time is ``s a + λ w`` with every scheduler. Each resource requires a minimum number g of steps per request,
 s >= λ g:
 
-    slots   g = (k + O - 1) / max_num_seqs           k: steps per prompt
+    slots   g = (k + O - 1) / max_num_seqs           k: steps per prompt (one more if two steps are in flight)
     tokens  g = (P + O - 1) / max_num_batched_tokens
     KV      g = M / pool tokens                      M: tokens held, summed over the steps of a request
+
+Prompt tokens that a prefix cache has are not computed: they are part of the context that is read, but not of P. In the
+pool, tokens that several running requests have in common count once.
 
 The busy share is at most 1, hence ``λ_max = 1 / (w + a g)`` with the largest g. For affine steps this is an exact upper
 bound, and mixed batching reaches it up to rounding. For convex step times (a roofline) the duration of the average step
@@ -19,8 +22,8 @@ averaged over that distribution. With the tokens alone, the law is the stability
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -29,42 +32,14 @@ from simqueue.errors import InputError
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.theory.affine import Affine, Composition, fit, step_seconds
 from simqueue.theory.binomial import binomial_pmf
+from simqueue.theory.lengths import Lengths
 from simqueue.theory.mixture import StepSizes, average_seconds
 
 Resource = Literal["slots", "tokens", "kv", "compute"]
-COMPUTE_BOUND = 1.05
+COMPUTE_BOUND = 1.01
 """Compute is the limit if unlimited slots, tokens and KV would raise the rate by less than this factor."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """Moments of prompt and output lengths, in tokens.
-
-    Attributes
-    ----------
-    prompt, output : float
-        Means, each at least 1.
-    prompt_variance, output_variance : float
-    product : float
-        E[prompt x output].
-    shorter_of_two : float
-        E[min(O₁, O₂)] / E[O] of two independent outputs: 1 for a constant, 1/2 for an exponential.
-    longest : callable
-        n -> (E[longest of n prompts], E[longest of n outputs]), in tokens; for static batching.
-    """
-
-    prompt: float
-    output: float
-    prompt_variance: float
-    output_variance: float
-    product: float
-    shorter_of_two: float
-    longest: Callable[[int], tuple[float, float]]
-
-    @property
-    def context(self) -> float:
-        """Mean context tokens read by all decodes of a request: E[P (O - 1)] + E[O (O - 1)] / 2."""
-        return self.product - self.prompt + (self.output_variance + self.output**2 - self.output) / 2
+_MANY_SLOTS = 4096
+"""With more slots, the number of prompts in a step hardly varies, so the duration of the mean step is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +61,8 @@ class Server:
         Tokens per block.
     reserve_tokens : int or "request_max" or None
         Tokens reserved per request, "request_max" for prompt and output, or None if blocks are allocated as needed.
+    depth : int
+        Steps in flight at one time. With 2, a request keeps its slot and its blocks for one step after its last token.
     """
 
     batching: Literal["mixed", "separate", "chunked", "static"]
@@ -95,6 +72,7 @@ class Server:
     kv_blocks: int | None = None
     block_size: int = 16
     reserve_tokens: int | Literal["request_max"] | None = None
+    depth: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +86,7 @@ class Capacity:
     binding : str
         The resource that limits the rate: slots, tokens, kv or compute; for static batching slots or kv.
     limits_rps : mapping of resource to float
-        Largest rate if this were the only limit; for compute, if there were no other.
+        Largest rate if this were the only limit; for compute, if there were no other. None is below `max_rate_rps`.
     steps_per_request : float
         g of the binding resource.
     step_s : float
@@ -123,6 +101,16 @@ class Capacity:
     steps_per_request: float
     step_s: float
     running: float
+
+    @property
+    def felt_rps(self) -> dict[Resource, float]:
+        """`limits_rps` with infinity for resources that cost less than 1 % beside compute: the least one is binding."""
+        if self.binding != "compute":
+            return dict(self.limits_rps)
+        felt = COMPUTE_BOUND * self.max_rate_rps
+        return {
+            name: math.inf if name != "compute" and rate <= felt else rate for name, rate in self.limits_rps.items()
+        }
 
 
 def capacity(step: StepTime, lengths: Lengths, server: Server) -> Capacity:
@@ -146,16 +134,26 @@ def capacity(step: StepTime, lengths: Lengths, server: Server) -> Capacity:
     binding: Resource = max(required, key=lambda name: required[name])
     g = required[binding]
     affine = fit(step, composition(lengths, g, server))
-    limits = {name: 1 / _seconds_per_request(step, affine, lengths, server, n, name) for name, n in required.items()}
+    limits = {
+        name: 1 / _seconds_per_request(step, affine, lengths, _without_budget_below(required, n, server), n, name)
+        for name, n in required.items()
+    }
     rate = limits[binding]
     limits["compute"] = (
         _inverse(_work(affine, lengths))
         if affine.exact
         else 1 / _seconds_per_request(step, affine, lengths, server, g / 1000, "compute")
     )
+    # The durations are approximate; what requires fewer steps does not limit more.
+    limits = {name: max(rate, limit) for name, limit in limits.items()}
     named: Resource = "compute" if limits["compute"] < COMPUTE_BOUND * rate else binding
     step_s = 1 / (rate * g) - _separate_steps(affine, lengths, server, g) / g
     return Capacity(rate, named, limits, g, step_s, (prompt_steps(lengths, server) + lengths.output - 1) / g)
+
+
+def _without_budget_below(required: Mapping[Resource, float], steps: float, server: Server) -> Server:
+    """Return the server, without its token budget if the budget requires more than this many steps per request."""
+    return replace(server, max_num_batched_tokens=None) if required.get("tokens", 0.0) > steps else server
 
 
 def prompt_steps(lengths: Lengths, server: Server) -> float:
@@ -166,7 +164,9 @@ def prompt_steps(lengths: Lengths, server: Server) -> float:
     # `left` is what the decodes of a full batch leave of the budget. Two prompts can share a step, so a prompt takes
     # one more step than the quotient.
     left = max(1.0, room - server.max_num_seqs + 1)
-    by_budget = 1 + lengths.prompt / left if math.isfinite(left) else 1.0
+    if server.max_num_seqs == 1:
+        return max(_cuts(lengths, left), _pieces(lengths, server))
+    by_budget = min(1 + lengths.new / left, max(1.0, lengths.new))  # a piece has at least one token
     return max(by_budget, _pieces(lengths, server))
 
 
@@ -174,33 +174,70 @@ def _pieces(lengths: Lengths, server: Server) -> float:
     """Return the mean number of pieces into which `chunk_tokens` cuts a prompt."""
     if server.batching != "chunked" or server.chunk_tokens is None:
         return 1.0
-    return max(1.0, lengths.prompt / server.chunk_tokens + 0.5)
+    return _cuts(lengths, server.chunk_tokens)
+
+
+def _cuts(lengths: Lengths, tokens: float) -> float:
+    """Return the mean number of pieces of up to `tokens` tokens in a prompt: half a piece more than the quotient."""
+    if lengths.new_square <= lengths.new**2:  # equal prompts
+        return float(max(1, math.ceil(lengths.new / tokens)))
+    return max(1.0, min(lengths.new / tokens + 0.5, lengths.new))
 
 
 def composition(lengths: Lengths, steps_per_request: float, server: Server) -> Composition:
     """Return the content of an average step if the server makes this many steps per request."""
     g = steps_per_request
     # Summed over the pieces of a prompt, past x new is nearly half its square: E[P²] / 2 = E[P] (past + half a piece).
-    mean_square = (lengths.prompt_variance + lengths.prompt**2) / (2 * lengths.prompt)
-    piece = lengths.prompt / _pieces(lengths, server)
+    piece = lengths.new / _pieces(lengths, server)
     return Composition(
         decodes=(lengths.output - 1) / g,
         context_tokens=lengths.context / g,
-        prompt_tokens=lengths.prompt / g,
+        prompt_tokens=lengths.new / g,
         prompts=1 / g,
-        past_tokens=max(0.0, mean_square - piece / 2),
+        past_tokens=max(0.0, lengths.mean_position - piece / 2),
     )
 
 
 def _required_steps(lengths: Lengths, server: Server) -> dict[Resource, float]:
     """Return the steps per request that each resource requires."""
     k = prompt_steps(lengths, server)
-    required: dict[Resource, float] = {"slots": (k + lengths.output - 1) / server.max_num_seqs}
+    required: dict[Resource, float] = {"slots": _steps_held(lengths, server, k) / server.max_num_seqs}
     if server.max_num_batched_tokens is not None:
-        required["tokens"] = (lengths.prompt + lengths.output - 1) / server.max_num_batched_tokens
+        required["tokens"] = (lengths.new + lengths.output - 1) / server.max_num_batched_tokens
     if server.kv_blocks is not None:
-        required["kv"] = _held_tokens(lengths, server, k) / _usable_tokens(lengths, server, server.kv_blocks)
+        required["kv"] = _kv_steps(lengths, server, k, server.kv_blocks)
     return required
+
+
+def _steps_held(lengths: Lengths, server: Server, k: float) -> float:
+    """Return the mean number of steps for which a request has its slot."""
+    return k + lengths.output - 1 + _last_steps(lengths, server)
+
+
+def _last_steps(lengths: Lengths, server: Server) -> int:
+    """Return for how many steps a request has its slot after its last token."""
+    budget = server.max_num_batched_tokens
+    if lengths.output <= 1 and (budget is None or server.max_num_seqs * lengths.new <= budget):
+        return 0  # all leave together, so no step is planned before they have left
+    return server.depth - 1
+
+
+def _kv_steps(lengths: Lengths, server: Server, k: float, kv_blocks: int) -> float:
+    """Return the steps per request that the pool requires; tokens shared by running requests are held once."""
+    held, usable = _held_tokens(lengths, server, k), _usable_tokens(lengths, server, kv_blocks)
+    if lengths.cached is None:
+        return held / usable
+    steps = _steps_held(lengths, server, k)
+    each, shared = held / steps, lengths.cached.shared
+
+    low, high = 1.0, max(1.0, usable / max(1.0, each - shared(math.inf)))
+    while high - low > 1e-9 * high:
+        running = (low + high) / 2
+        if running * (each - shared(running)) < usable:
+            low = running
+        else:
+            high = running
+    return steps / high
 
 
 def _usable_tokens(lengths: Lengths, server: Server, kv_blocks: int) -> float:
@@ -215,25 +252,26 @@ def _usable_tokens(lengths: Lengths, server: Server, kv_blocks: int) -> float:
         if each > kv_blocks:
             raise InputError(f"the KV pool of {kv_blocks} blocks cannot hold one reservation of {each} blocks")
         return kv_blocks // each * each * server.block_size
-    mean, variance = lengths.prompt, lengths.prompt_variance
+    mean, square = lengths.new, lengths.new_square
     if server.reserve_tokens == "request_max":
         covariance = lengths.product - lengths.prompt * lengths.output
-        mean += lengths.output - 1
-        variance += lengths.output_variance + 2 * covariance
-    return max(pool - (variance + mean**2) / (2 * mean), pool / 2)
+        mean = lengths.prompt + (lengths.output - 1)
+        square = lengths.prompt_variance + (lengths.output_variance + 2 * covariance) + mean**2
+    return max(pool - square / (2 * mean), pool / 2)
 
 
 def _held_tokens(lengths: Lengths, server: Server, k: float) -> float:
     """Return the tokens that a request holds in the KV cache, summed over its steps."""
-    steps = k + lengths.output - 1
+    steps = _steps_held(lengths, server, k)
     rounding = (server.block_size - 1) / 2
+    last = _last_steps(lengths, server) * (lengths.prompt + lengths.output - 1)
     if server.reserve_tokens is None:
         growing = lengths.product + (lengths.output_variance + lengths.output**2 - lengths.output) / 2
-        return growing + (k - 1) * lengths.prompt / 2 + rounding * steps
+        return growing + (k - 1) * (lengths.prompt - lengths.new / 2) + rounding * steps + last
     if server.reserve_tokens == "request_max":
         square = lengths.output_variance + lengths.output**2
         whole = lengths.product + square - lengths.output
-        return whole + (k - 1) * (lengths.prompt + lengths.output - 1) + rounding * steps
+        return whole + (k - 1) * (lengths.prompt + lengths.output - 1) + rounding * steps + last
     return steps * math.ceil(server.reserve_tokens / server.block_size) * server.block_size
 
 
@@ -241,7 +279,7 @@ def _work(affine: Affine, lengths: Lengths) -> float:
     """Return w, the seconds per request that no scheduler can save."""
     return (
         affine.per_decode_s * (lengths.output - 1)
-        + affine.per_prompt_token_s * lengths.prompt
+        + affine.per_prompt_token_s * lengths.new
         + affine.per_context_token_s * lengths.context
     )
 
@@ -260,10 +298,12 @@ def _seconds_per_request(
     if server.batching == "separate":
         prompts = _prompts_together(lengths, server, g)
         at = composition(lengths, g, server)
-        alone = Composition(0, 0, prompts * lengths.prompt, prompts, at.past_tokens)
+        prompt_s = step_seconds(step, Composition(0, 0, prompts * lengths.new, prompts, at.past_tokens)) / prompts
+        if lengths.output <= 1:
+            return prompt_s
         slots = _slots_in_use(lengths, server, g)
         decode = Composition(slots, at.context_tokens / at.decodes * slots, 0, 0)
-        return step_seconds(step, alone) / prompts + (lengths.output - 1) / decode.decodes * step_seconds(step, decode)
+        return prompt_s + (lengths.output - 1) / decode.decodes * step_seconds(step, decode)
     if resource in ("slots", "kv") and lengths.output > 1:
         return g * _binomial_step(step, lengths, server, g)
     return g * step_seconds(step, composition(lengths, g, server))
@@ -276,10 +316,12 @@ def _binomial_step(step: StepTime, lengths: Lengths, server: Server, g: float) -
     """
     at, k = composition(lengths, g, server), _pieces(lengths, server)
     slots = at.decodes + k * at.prompts
+    if slots > _MANY_SLOTS:
+        return step_seconds(step, at)
     whole = max(1, math.floor(slots))
     m = np.arange(whole + 1) * slots / whole
     weights = binomial_pmf(whole, k * at.prompts / slots)
-    sizes = StepSizes(at.context_tokens / at.decodes, lengths.prompt / k, at.past_tokens, server.max_num_batched_tokens)
+    sizes = StepSizes(at.context_tokens / at.decodes, lengths.new / k, at.past_tokens, server.max_num_batched_tokens)
     return average_seconds(step, sizes, slots - m, m, weights)
 
 
@@ -309,25 +351,36 @@ def _prompts_together(lengths: Lengths, server: Server, g: float) -> float:
         ends = 1 / max(1.0, lengths.output - 1)
         together = slots * ends / -math.expm1(slots * math.log1p(-ends)) if ends < 1 else slots
     if server.max_num_batched_tokens is not None:
-        together = min(together, max(1.0, server.max_num_batched_tokens / lengths.prompt))
+        together = min(together, max(1.0, server.max_num_batched_tokens / lengths.new))
     return max(1.0, together)
 
 
 def _waves(step: StepTime, lengths: Lengths, server: Server) -> Capacity:
     """Return the capacity of static batching: full waves, padded to their longest prompt and longest output."""
-    rows = server.max_num_seqs
-    binding: Resource = "slots"
-    if server.kv_blocks is not None:
-        while rows > 0 and rows * _row_blocks(lengths, server, rows) > server.kv_blocks:
-            rows, binding = rows - 1, "kv"
-    if rows == 0:
-        raise InputError(f"the KV pool of {server.kv_blocks} blocks cannot hold one average request")
+    rows = _rows_that_fit(lengths, server)
+    binding: Resource = "slots" if rows == server.max_num_seqs else "kv"
     prompt, output = lengths.longest(rows)
     low = math.floor(output)
     seconds = [wave_seconds(step, rows, round(prompt), n) for n in (low, low + 1)]
     wave_s = seconds[0] + (output - low) * (seconds[1] - seconds[0])
     rate = rows / wave_s
     return Capacity(rate, binding, {binding: rate}, output / rows, wave_s / output, float(rows))
+
+
+def _rows_that_fit(lengths: Lengths, server: Server) -> int:
+    """Return the rows of the largest wave; more rows need more blocks, and no smaller ones."""
+    if server.kv_blocks is None:
+        return server.max_num_seqs
+    fits, too_many = 0, min(server.max_num_seqs, server.kv_blocks) + 1
+    while too_many - fits > 1:
+        rows = (fits + too_many) // 2
+        if rows * _row_blocks(lengths, server, rows) <= server.kv_blocks:
+            fits = rows
+        else:
+            too_many = rows
+    if not fits:
+        raise InputError(f"the KV pool of {server.kv_blocks} blocks cannot hold one average request")
+    return fits
 
 
 def _row_blocks(lengths: Lengths, server: Server, rows: int) -> int:

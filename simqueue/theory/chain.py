@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from simqueue.errors import InputError
 
 _MOST_STATES = 6000
+_MOST_AT_START = 8192
 _TAIL = 1e-11
 """Largest probability that the ignored states may have."""
 
@@ -61,8 +62,10 @@ def renewal_averages(
     Raises
     ------
     InputError
-        If the load is so close to 1 that 6,000 states are not enough.
+        If the load is so close to 1 that 6,000 states are not enough, or if more than 8,192 are needed for any load.
     """
+    if start > _MOST_AT_START:
+        raise InputError(f"{start:,} states are too many, at most {_MOST_AT_START:,}: fewer slots or smaller batches")
     states = start
     while True:
         shares, emptied = _stationary(arrival_rate, seconds, stay, states)

@@ -19,6 +19,12 @@ def at_least(name: str, value: float, bound: float) -> None:
         raise InputError(f"{name} = {value:g}: must be a finite number >= {bound:g}")
 
 
+def at_most(name: str, value: float, bound: float) -> None:
+    """Raise `InputError` if `value` is above `bound`, because a formula would take too long."""
+    if value > bound:
+        raise InputError(f"{name} = {value:,}: must be at most {bound:,}")
+
+
 def share(name: str, value: float) -> None:
     """Raise `InputError` unless `value` lies strictly between 0 and 1."""
     if not 0 < value < 1:

@@ -3,22 +3,103 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.errors import InputError
-from simqueue.theory.capacity import Lengths
+
+Shared = Callable[[float], float]
+"""Number of running requests -> prompt tokens per request that they hold once instead of several times."""
 
 
-def from_sample(prompts: NDArray[Any], outputs: NDArray[Any]) -> Lengths:
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """The beginnings of prompts that a prefix cache has, so that they are not computed.
+
+    Attributes
+    ----------
+    tokens : float
+        Mean per request.
+    square : float
+        E[tokens²].
+    new_square : float
+        E[(prompt - tokens)²].
+    shared : callable
+        See `Shared`.
+    """
+
+    tokens: float
+    square: float
+    new_square: float
+    shared: Shared
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Moments of prompt and output lengths, in tokens.
+
+    Attributes
+    ----------
+    prompt, output : float
+        Means, each at least 1.
+    prompt_variance, output_variance : float
+    product : float
+        E[prompt x output].
+    shorter_of_two : float
+        E[min(O₁, O₂)] / E[O] of two independent outputs: 1 for a constant, 1/2 for an exponential.
+    longest : callable
+        n -> (E[longest of n prompts], E[longest of n outputs]), in tokens; for static batching.
+    cached : Cached or None
+        None: all prompt tokens are computed.
+    """
+
+    prompt: float
+    output: float
+    prompt_variance: float
+    output_variance: float
+    product: float
+    shorter_of_two: float
+    longest: Callable[[int], tuple[float, float]]
+    cached: Cached | None = None
+
+    @property
+    def context(self) -> float:
+        """Mean context tokens read by all decodes of a request: E[P (O - 1)] + E[O (O - 1)] / 2."""
+        return self.product - self.prompt + (self.output_variance + self.output**2 - self.output) / 2
+
+    @property
+    def new(self) -> float:
+        """Mean prompt tokens that are computed."""
+        return self.prompt if self.cached is None else self.prompt - self.cached.tokens
+
+    @property
+    def new_square(self) -> float:
+        """E[(computed prompt tokens)²]."""
+        return self.prompt_variance + self.prompt**2 if self.cached is None else self.cached.new_square
+
+    @property
+    def mean_position(self) -> float:
+        """Mean number of tokens that precede the middle of what is computed of a prompt."""
+        square = self.prompt_variance + self.prompt**2
+        return (square if self.cached is None else square - self.cached.square) / (2 * self.new)
+
+
+def from_sample(
+    prompts: NDArray[Any], outputs: NDArray[Any], cached: NDArray[Any] | None = None, shared: Shared | None = None
+) -> Lengths:
     """Return the moments of the empirical distribution of a sample.
 
     Parameters
     ----------
     prompts, outputs : arrays of int, shape (n_requests,)
         Tokens of each request; at least one request.
+    cached : array of int, shape (n_requests,), optional
+        Tokens of each prompt that a prefix cache has, fewer than those of the prompt.
+    shared : callable, optional
+        See `Shared`. By default no request holds tokens of another.
     """
     if not len(prompts):
         raise InputError("lengths: needs at least one request")
@@ -31,6 +112,18 @@ def from_sample(prompts: NDArray[Any], outputs: NDArray[Any]) -> Lengths:
         product=float((p * o).mean()),
         shorter_of_two=_shorter_of_two(o),
         longest=_longest(np.sort(p), np.sort(o)),
+        cached=None if cached is None else _cached(p, np.asarray(cached, dtype=np.float64), shared),
+    )
+
+
+def _cached(prompts: NDArray[np.float64], found: NDArray[np.float64], shared: Shared | None) -> Cached | None:
+    if not found.any():
+        return None
+    return Cached(
+        tokens=float(found.mean()),
+        square=float((found**2).mean()),
+        new_square=float(((prompts - found) ** 2).mean()),
+        shared=shared or (lambda _: 0.0),
     )
 
 

@@ -9,7 +9,10 @@ import math
 from dataclasses import dataclass
 
 from simqueue.errors import InputError
-from simqueue.theory.domain import at_least, positive, share, stable
+from simqueue.theory.domain import at_least, at_most, positive, share, stable
+
+MOST_SERVERS = 1_000_000
+"""Largest number of servers, and of places in a queue: the recursions take a step for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +62,12 @@ def erlang_b(servers: int, offered_load: float) -> float:
     Parameters
     ----------
     servers : int
-        At least 1.
+        From 1 to 1,000,000.
     offered_load : float
         Arrival rate times mean service time, in erlangs, > 0; it may exceed the number of servers.
     """
     at_least("servers", servers, 1)
+    at_most("servers", servers, MOST_SERVERS)
     positive("offered_load", offered_load)
     blocked = 1.0
     for k in range(1, servers + 1):
@@ -133,12 +137,13 @@ def mm1k(arrival_rate: float, service_rate: float, room: int) -> FiniteQueue:
     arrival_rate, service_rate : float
         Per second.
     room : int
-        K, the largest number of customers in the system, including the one in service; at least 1.
+        K, the largest number of customers in the system, including the one in service; from 1 to 1,000,000.
     """
     positive("arrival_rate", arrival_rate)
     positive("service_rate", service_rate)
     if room < 1:
         raise InputError(f"room = {room}: must be at least 1")
+    at_most("room", room, MOST_SERVERS)
     ratio = arrival_rate / service_rate
     # The weights are relative to the likelier end, so that none overflows.
     weights = [ratio**n if ratio <= 1 else ratio ** (n - room) for n in range(room + 1)]

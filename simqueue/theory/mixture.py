@@ -17,6 +17,8 @@ from simqueue.theory.affine import Composition, step_seconds
 from simqueue.theory.chain import poisson
 
 _NEGLIGIBLE = 1e-7
+_MANY_PROMPTS = 300
+"""If a step has more prompts on average, their number hardly varies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,9 @@ def poisson_seconds(
     more_tokens : float
         Tokens of one more prompt, which is always there.
     """
-    weights = poisson(prompts, 400) if prompts > 0 else np.ones(1)
-    counts = np.arange(len(weights)) + more_tokens / sizes.tokens_per_prompt
+    varies = 0 < prompts <= _MANY_PROMPTS
+    weights = poisson(prompts, 400) if varies else np.ones(1)
+    counts = (np.arange(len(weights)) if varies else np.array([prompts])) + more_tokens / sizes.tokens_per_prompt
     return average_seconds(step, sizes, np.full(len(weights), decodes), counts, weights)
 
 

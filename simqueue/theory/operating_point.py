@@ -6,8 +6,8 @@ sharing.
 TTFT is half a step until the next step starts, the step that computes the prompt, and the wait for a slot. The wait is
 that of a birth-death queue, corrected for variability; bursty arrivals are described by their peakedness (Fredericks
 1980).
-Compared with exact chains, TPOT is within 6 % and TTFT within 10-20 %. With chunked prefill, or if KV memory is the
-limit, the estimates have not been compared.
+Compared with exact chains, TPOT is within 6 % and TTFT within 10-20 %. Where the estimates have not been compared, or
+were wrong, there are none: `outside_domain` says why.
 """
 
 from __future__ import annotations
@@ -20,13 +20,23 @@ import numpy as np
 
 from simqueue.errors import InputError
 from simqueue.steptime.base import StepTime
-from simqueue.theory.capacity import Capacity, Lengths, Server, capacity, composition
+from simqueue.theory.affine import fit
+from simqueue.theory.capacity import Capacity, Server, capacity, composition
 from simqueue.theory.domain import at_least, positive
+from simqueue.theory.lengths import Lengths
 from simqueue.theory.mixture import StepSizes, poisson_seconds
 
+MOST_LOAD = 0.95
+"""Estimates were compared below this load."""
+_NOT_COMPARED = {
+    "static": "requests run in waves",
+    "separate": "prompts have steps of their own",
+    "chunked": "prompts are computed in chunks",
+}
 _PRECISION = 1e-6
 _GRID = 12
-_MOST_STATES = 200_000
+_MOST_STATES = 5000
+"""If arrivals vary so little that more states were needed, states are larger; the wait is then nearly 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,9 @@ class OperatingPoint:
     ----------
     load : float
         Arrival rate over capacity.
-    tpot_s, ttft_s, e2el_s : float
+    tpot_s : float or None
+        Seconds; None if all outputs have one token.
+    ttft_s, e2el_s : float
         Seconds.
     running : float
         Requests in an average step.
@@ -46,7 +58,7 @@ class OperatingPoint:
     """
 
     load: float
-    tpot_s: float
+    tpot_s: float | None
     ttft_s: float
     e2el_s: float
     running: float
@@ -78,7 +90,7 @@ def operating_point(
     Returns
     -------
     OperatingPoint or None
-        None at a load of 1 or more, for static batching, and for prefill in separate steps.
+        None where `outside_domain` gives a reason.
 
     Raises
     ------
@@ -89,22 +101,37 @@ def operating_point(
     at_least("gap_scv", gap_scv, 0)
     limit = known or capacity(step, lengths, server)
     load = rate_rps / limit.max_rate_rps
-    if load >= 1 or server.batching in ("static", "separate"):
+    if outside_domain(step, lengths, server, limit, load):
         return None
     steps = _AverageSteps(step, lengths, server, rate_rps)
     tpot_s = steps.tpot_s(limit.step_s)
     met = rate_rps * (lengths.output - 1) * tpot_s
-    own_step_s = min(steps.seconds(met, tpot_s, lengths.prompt), limit.step_s + steps.prompt_s(met, tpot_s))
+    own_step_s = min(steps.seconds(met, tpot_s, lengths.new), limit.step_s + steps.prompt_s(met, tpot_s))
     slot_wait_s = _slot_wait(steps, limit, gap_scv, steps.prompt_s(met, tpot_s))
-    ttft_s = tpot_s / 2 + own_step_s + slot_wait_s + _more_chunks(lengths, server, rate_rps, tpot_s)
+    ttft_s = tpot_s / 2 + own_step_s + slot_wait_s
     return OperatingPoint(
         load=load,
-        tpot_s=tpot_s,
+        tpot_s=tpot_s if lengths.output > 1 else None,
         ttft_s=ttft_s,
         e2el_s=ttft_s + (lengths.output - 1) * tpot_s,
         running=rate_rps * lengths.output * tpot_s,
         slot_wait_s=slot_wait_s,
     )
+
+
+def outside_domain(step: StepTime, lengths: Lengths, server: Server, limit: Capacity, load: float) -> str:
+    """Return why there are no estimates: the first thing in which they were not compared with exact values; or ""."""
+    if server.batching != "mixed":
+        return _NOT_COMPARED[server.batching]
+    if server.depth > 1:
+        return "two steps are in flight"
+    if not fit(step, composition(lengths, limit.steps_per_request, server)).exact:
+        return "the step time is not linear in decodes, prompt tokens and context"
+    if limit.binding == "kv":
+        return "KV is the limit"
+    if lengths.cached is not None:
+        return "prompts are found in a prefix cache"
+    return f"the load is {load:.2f}, above {MOST_LOAD}" if load >= MOST_LOAD else ""
 
 
 class _AverageSteps:
@@ -114,7 +141,7 @@ class _AverageSteps:
         self.step, self.lengths, self.rate_rps = step, lengths, rate_rps
         self.sizes = StepSizes(
             context_per_decode=lengths.context / max(1.0, lengths.output - 1),
-            tokens_per_prompt=lengths.prompt,
+            tokens_per_prompt=lengths.new,
             past_tokens=composition(lengths, 1.0, server).past_tokens,
             budget=server.max_num_batched_tokens,
         )
@@ -127,7 +154,7 @@ class _AverageSteps:
 
     def prompt_s(self, decodes: float, since_s: float) -> float:
         """Return the time by which one more prompt lengthens a step."""
-        return self.seconds(decodes, since_s, self.lengths.prompt) - self.seconds(decodes, since_s)
+        return self.seconds(decodes, since_s, self.lengths.new) - self.seconds(decodes, since_s)
 
     def tpot_s(self, longest_s: float) -> float:
         """Return the step time for a decoding request together with the others of Little's law."""
@@ -151,20 +178,10 @@ class _AverageSteps:
         return (low + high) / 2
 
 
-def _more_chunks(lengths: Lengths, server: Server, rate_rps: float, tpot_s: float) -> float:
-    """Return the time of the steps after the first that a prompt needs."""
-    if server.batching != "chunked":
-        return 0.0
-    running = rate_rps * lengths.output * tpot_s
-    room = math.inf if server.max_num_batched_tokens is None else max(1.0, server.max_num_batched_tokens - running)
-    chunk = min(room, server.chunk_tokens or math.inf)
-    return max(0.0, math.ceil(lengths.prompt / chunk) - 1) * tpot_s
-
-
 def _slot_wait(steps: _AverageSteps, limit: Capacity, gap_scv: float, prompt_s: float) -> float:
     """Return the mean wait for a slot in seconds."""
     lengths, rate_rps, slots = steps.lengths, steps.rate_rps, limit.running
-    peakedness = max(1 + (gap_scv - 1) * lengths.shorter_of_two, 1e-3)
+    peakedness = max(1 + (gap_scv - 1) * lengths.shorter_of_two, slots / _MOST_STATES)
     grid = np.unique(np.concatenate([[1.0], np.linspace(1, slots, _GRID), [slots]]))
     times_s = np.array([steps.seconds_with(float(n), limit.step_s) for n in grid[:-1]] + [limit.step_s])
 
@@ -198,7 +215,7 @@ def birth_death_wait(rate_rps: float, service_rate: Callable[[float], float], sl
     InputError
         If the queue is not stable.
     """
-    full = math.ceil(slots / unit)
+    full = math.ceil(slots / unit - 1e-9)
     if full > _MOST_STATES:
         raise InputError(f"{full} states are too many for a birth-death queue; at most {_MOST_STATES:,}")
     ratio = rate_rps / service_rate(slots)

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 from drawing import COLORS, constant, figure, geometric, linear, means, point, scenario, whole, write
 
-from simqueue.experiment.offered_load import all_servers, demand, loaded
+from simqueue.experiment.build import build_all
+from simqueue.experiment.demand import asked_of, offered
+from simqueue.experiment.offered_load import loaded, server
 from simqueue.scenario import from_mapping
 
 made, ax = figure()
@@ -15,7 +17,8 @@ for burstiness, color in zip((0.25, 1.0, 4.0), COLORS, strict=False):
     run["workload"]["arrivals"] = arrivals
     described = from_mapping(run).resolve()
     step_time = described.policy("p").step_time
-    asked, limits = demand(described), all_servers(described)["p"]
+    policy = build_all(described)["p"]
+    asked, limits = asked_of(policy, offered(described)), server(policy)
     limit = loaded(step_time, limits, asked).capacity.max_rate_rps
     shares = np.linspace(0.1, 0.93, 60)
     line = [

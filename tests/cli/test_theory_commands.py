@@ -44,13 +44,16 @@ def test_theory_lists_describes_and_evaluates(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["mm2", "x=1"], "did you mean 'mmc'"),
+        (["mm2", "x=1"], "did you mean 'mm1' or 'mmc'"),
         (["mm1", "arrival_rate=fast", "service_rate=1"], "error: mm1: arrival_rate = 'fast': must be KEY=NUMBER"),
         (["mm1", "arrival_rate=2", "service_rate=1"], "error: mm1: utilisation 2: must be > 0 and < 1"),
+        (["mmc", "servers=1e9", "arrival_rate=9e8", "service_rate=1"], "servers = 1,000,000,000: must be at most"),
+        (["mm1k", "arrival_rate=1", "service_rate=1", "room=1e9"], "room = 1,000,000,000: must be at most 1,000,000"),
+        (["slotted_continuous", "arrival_rate=1", "slots=1e9", "mean_output_tokens=5", "step_s=1"], "too many"),
     ],
 )
 def test_theory_explains_mistakes(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An unknown formula, a value that is not a number, and an unstable queue give one line each."""
+    """An unknown formula, a value that is no number or too large, and an unstable queue give one line each."""
     assert run_command(["theory", *arguments]) == 2
     assert told in capsys.readouterr().err
 

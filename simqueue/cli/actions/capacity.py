@@ -36,13 +36,13 @@ _ROWS = (
 _OF_CAPACITY: Mapping[str, Callable[[Capacity], Any]] = {
     "capacity_rps": lambda limit: limit.max_rate_rps,
     "binding": lambda limit: limit.binding,
-    "limits_rps": lambda limit: {name: _finite(rate) for name, rate in limit.limits_rps.items()},
+    "limits_rps": lambda limit: {name: _finite(rate) for name, rate in limit.felt_rps.items()},
     "steps_per_request": lambda limit: limit.steps_per_request,
     "saturated_step_ms": lambda limit: 1000 * limit.step_s,
     "saturated_running": lambda limit: limit.running,
 }
-_OF_ESTIMATE: Mapping[str, Callable[[OperatingPoint], float]] = {
-    "estimated_tpot_ms": lambda point: 1000 * point.tpot_s,
+_OF_ESTIMATE: Mapping[str, Callable[[OperatingPoint], float | None]] = {
+    "estimated_tpot_ms": lambda point: None if point.tpot_s is None else 1000 * point.tpot_s,
     "estimated_ttft_ms": lambda point: 1000 * point.ttft_s,
     "estimated_e2el_ms": lambda point: 1000 * point.e2el_s,
     "estimated_running": lambda point: point.running,
@@ -86,7 +86,7 @@ def _plain(found: PolicyLoad) -> dict[str, Any]:
         **{key: None if limit is None else value(limit) for key, value in _OF_CAPACITY.items()},
         "load": found.load,
         **{key: None if point is None else value(point) for key, value in _OF_ESTIMATE.items()},
-        "note": found.why_not or found.caution or None,
+        "note": "; ".join(_notes(found)) or None,
     }
 
 
@@ -104,17 +104,27 @@ def _show(found: Mapping[str, PolicyLoad]) -> None:
         shown.add_row(label, *(_cell(one, key) for one in values.values()))
     console().print(shown)
     typer.echo(_accuracy(found))
+    names: dict[str, list[str]] = {}
     for name, one in found.items():
-        if note := one.why_not or one.caution:
-            typer.echo(f"{name}: {note}")
+        for note in _notes(one):
+            names.setdefault(note, []).append(name)
+    for note, whose in names.items():
+        typer.echo(f"{', '.join(whose)}: {note}")
+
+
+def _notes(found: PolicyLoad) -> list[str]:
+    no_estimate = f"no estimates of latencies: {found.no_estimate}" if found.no_estimate else ""
+    return [note for note in (found.why_not, found.caution, no_estimate) if note]
 
 
 def _accuracy(found: Mapping[str, PolicyLoad]) -> str:
     sure = [name for name, one in found.items() if one.capacity and not one.caution]
     doubtful = any(one.caution for one in found.values())
     whose = f" of {', '.join(sure)}" if doubtful else ""
-    of_capacity = f"capacity{whose} within 2-3 %; " if sure else ""
-    return f"accuracy below a load of 0.95: {of_capacity}TPOT within 6 %, TTFT within 10-20 %"
+    of_capacity = [f"capacity{whose} within 2-3 %"] if sure else []
+    estimated = any(one.estimate for one in found.values())
+    of_estimates = ["TPOT within 6 %, TTFT within 10-20 %"] if estimated else []
+    return "accuracy: " + ("; ".join([*of_capacity, *of_estimates]) or "not known")
 
 
 def _cell(values: Mapping[str, Any], key: str) -> str:
