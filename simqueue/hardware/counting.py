@@ -20,7 +20,8 @@ class Parts:
     total : int
         All stored parameters.
     lookup : int
-        Parameters of an embedding table that is not shared with the output head.
+        Parameters of tables of which steps read single rows: learned positions, and an embedding table that is not
+        shared with the output head.
     head : int
         Parameters of the output head.
     experts : Experts or None
@@ -37,7 +38,8 @@ def counted(shape: ModelSettings) -> Parts:
     """Count the parameters of a geometry. Precondition: `hidden`, `intermediate` and `vocab` are not None."""
     hidden = shape.hidden or 0
     table = (shape.vocab or 0) * hidden
-    lookup = 0 if shape.tied_embeddings else table
+    lookup = (0 if shape.tied_embeddings else table) + (shape.positions or 0) * hidden
+    head = table + ((shape.vocab or 0) if shape.head_bias else 0)
     experts = _experts(shape, hidden)
     expert_layers = experts.layers if experts else 0
     dense = (shape.layers - expert_layers) * _mlp(shape, hidden, shape.intermediate or 0)
@@ -45,8 +47,9 @@ def counted(shape: ModelSettings) -> Parts:
     if experts is not None:
         router = hidden * experts.count + (experts.count if shape.router_bias else 0)
         shared = _mlp(shape, hidden, shape.shared_intermediate) if shape.shared_intermediate else 0
-        layers += experts.layers * (experts.count * experts.parameters + router + shared)
-    return Parts(layers + hidden + lookup + table, lookup, table, experts)
+        gate = hidden if shape.shared_gate else 0
+        layers += experts.layers * (experts.count * experts.parameters + router + shared + gate)
+    return Parts(layers + _norm(shape, hidden) + lookup + head, lookup, head, experts)
 
 
 def _experts(shape: ModelSettings, hidden: int) -> Experts | None:
@@ -57,12 +60,19 @@ def _experts(shape: ModelSettings, hidden: int) -> Experts | None:
 
 
 def _mlp(shape: ModelSettings, hidden: int, intermediate: int) -> int:
-    """Gate, up and down projections."""
-    return 3 * hidden * intermediate + (2 * intermediate + hidden if shape.mlp_bias else 0)
+    """Gate, up and down projections; without a gate two of them."""
+    matrices = shape.mlp_matrices or 3
+    return matrices * hidden * intermediate + ((matrices - 1) * intermediate + hidden if shape.mlp_bias else 0)
+
+
+def _norm(shape: ModelSettings, hidden: int) -> int:
+    return (2 if shape.norm_bias else 1) * hidden
 
 
 def _norms(shape: ModelSettings, hidden: int) -> int:
-    return (4 if shape.sandwich_norms else 2) * hidden + (2 * shape.head_dim if shape.qk_norm else 0)
+    count = shape.layer_norms or (4 if shape.sandwich_norms else 2)
+    wide = (shape.heads + shape.kv_heads) * shape.head_dim if shape.wide_qk_norm else 0
+    return count * _norm(shape, hidden) + (2 * shape.head_dim if shape.qk_norm else 0) + wide
 
 
 def _attention(shape: ModelSettings, hidden: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,7 @@ _GEOMETRY_OPTIONS = (
     *("tied_embeddings", "qk_norm", "sandwich_norms", "qkv_bias", "output_bias", "mlp_bias", "attention_sinks"),
     *("experts", "experts_per_token", "expert_intermediate", "shared_intermediate", "dense_layers", "router_bias"),
     *("q_lora_rank", "kv_lora_rank", "rope_dim", "expert_weights"),
+    *("mlp_matrices", "layer_norms", "norm_bias", "wide_qk_norm", "positions", "head_bias", "shared_gate"),
 )
 _TOGETHER = (
     ("experts", "experts_per_token", "expert_intermediate"),
@@ -50,22 +51,29 @@ class ModelSettings(Settings):
     )
     value_dim: Count | None = _width("width of a head's values; default: head_dim", most=10_000)
     hidden: Count | None = _width("width of the residual stream")
-    intermediate: Count | None = _width("width inside the gated MLP (three matrices) of layers without experts")
+    intermediate: Count | None = _width("width inside the MLP of layers without experts")
     vocab: Count | None = _width("rows of the embedding table", most=10**8)
     tied_embeddings: bool | None = _switch("whether the output head is the embedding table")
     qk_norm: bool | None = _switch("whether queries and keys are normalised per head (Qwen3)")
+    wide_qk_norm: bool | None = _switch("whether all queries are normalised together, and all keys (OLMo 2)")
     sandwich_norms: bool | None = _switch("whether there are norms before and after attention and MLP (Gemma 3)")
+    layer_norms: Count | None = _width("norms per layer; default: 2, or 4 with sandwich_norms", most=8)
+    norm_bias: bool | None = _switch("whether norms have biases (LayerNorm)")
     qkv_bias: bool | None = _switch("whether the query, key and value projections have biases (Qwen2)")
     output_bias: bool | None = _switch("whether the output projection of the attention has a bias")
     mlp_bias: bool | None = _switch("whether the matrices of MLP and experts have biases")
+    mlp_matrices: Literal[2, 3] | None = Field(
+        default=None, description="matrices of an MLP or expert: 2 without a gate; default: 3"
+    )
+    positions: Count | None = _width("rows of a table of learned positions; default: 0", least=0, most=10**8)
+    head_bias: bool | None = _switch("whether the output head has a bias")
     attention_sinks: bool | None = _switch("whether each head has a learned sink logit (gpt-oss)")
     experts: Count | None = _width("routed experts per layer with experts", most=100_000)
     experts_per_token: Count | None = _width("routed experts per token", most=100_000)
     expert_intermediate: Count | None = _width("width inside one routed expert")
     shared_intermediate: Count | None = _width("width inside all shared experts together; default: 0", least=0)
-    dense_layers: Count | None = _width(
-        "number of first layers that have an MLP instead of experts; default: 0", least=0
-    )
+    shared_gate: bool | None = _switch("whether the shared experts have a gate (Qwen2 MoE)")
+    dense_layers: Count | None = _width("number of layers that have an MLP instead of experts; default: 0", least=0)
     router_bias: bool | None = _switch("whether the router has a bias, or a correction per expert")
     q_lora_rank: Count | None = _width("latent attention (MLA): rank of the compressed queries; null: not compressed")
     kv_lora_rank: Count | None = _width("latent attention (MLA): numbers stored for keys and values together")
