@@ -27,14 +27,13 @@ class Columns(ABC):
     lines : sequence of int, one per row
         Number of the row in the file, counted from 1.
     counted : str
-        What `lines` counts: lines of a text file, or rows.
+        What `lines` counts: lines of a text file, rows, ...
     """
 
-    counted = "line"
-
-    def __init__(self, label: str, lines: Sequence[int], guess: Guess | None = None) -> None:
+    def __init__(self, label: str, lines: Sequence[int], guess: Guess | None = None, counted: str = "line") -> None:
         self.label = label
         self.lines = lines
+        self.counted = counted
         self._guess = guess
 
     def __len__(self) -> int:

@@ -29,8 +29,9 @@ class Table(Columns):
         columns: Mapping[str, tuple[str, ...]],
         lines: Sequence[int],
         guess: Guess | None = None,
+        counted: str = "line",
     ) -> None:
-        super().__init__(label, lines, guess)
+        super().__init__(label, lines, guess, counted)
         self._columns = columns
 
     @property

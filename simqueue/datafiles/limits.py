@@ -48,3 +48,6 @@ MOST_LINE_BYTES: Final = 16 * _MIB
 
 MOST_COLUMNS: Final = 1_000
 """Columns of a CSV file. Exports of monitoring systems have up to 200."""
+
+MOST_ROWS: Final = 100_000_000
+"""Rows of a Parquet file or a data set: as many requests as a workload can have."""

@@ -9,7 +9,7 @@ import io
 import os
 import stat
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 _KINDS: Final = (
     (stat.S_ISDIR, "a folder"),
@@ -20,7 +20,7 @@ _KINDS: Final = (
 )
 _GIVEN: Final = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 """Beginnings of the names of what is open in this process already. A pipe there has a writer: the shell has made it."""
-_AT_ONCE: Final = 2**17
+AT_ONCE: Final = 2**17
 """Bytes that are read at once."""
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _WITHOUT_WAITING: Final = getattr(os, "O_NONBLOCK", 0)
@@ -47,7 +47,7 @@ def is_folder(path: Path) -> bool:
     return is_there(path) and path.is_dir()
 
 
-def open_regular(path: Path, most_bytes: int, *, most_line_bytes: int | None = None, pipes: bool = False) -> BinaryIO:
+def open_regular(path: Path, most_bytes: int, *, pipes: bool = False) -> io.BufferedReader:
     """Open a file to read its bytes.
 
     Parameters
@@ -56,8 +56,6 @@ def open_regular(path: Path, most_bytes: int, *, most_line_bytes: int | None = N
         The file.
     most_bytes : int
         The largest size. Reading beyond it is an error too: a file can grow, or state no size.
-    most_line_bytes : int or None
-        The longest line; None: any length.
     pipes : bool
         Whether a pipe that the shell has given to this process, such as ``/dev/stdin``, can be read too.
 
@@ -73,7 +71,7 @@ def open_regular(path: Path, most_bytes: int, *, most_line_bytes: int | None = N
         descriptor = os.open(path, _FLAGS | (0 if pipe else _WITHOUT_WAITING))
     except OSError as error:
         raise _cannot(error) from None
-    return io.BufferedReader(_Limited(descriptor, most_bytes, most_line_bytes), _AT_ONCE)
+    return io.BufferedReader(_Limited(descriptor, Budget(most_bytes, None)), AT_ONCE)
 
 
 def check_regular(path: Path, most_bytes: int) -> None:
@@ -105,27 +103,28 @@ def _is_pipe_to_read(path: Path, most_bytes: int, *, pipes: bool) -> bool:
     return False
 
 
-class _Limited(io.FileIO):
-    """A file of which only a number of bytes, and lines up to a length, can be read."""
+class Budget:
+    """Counts bytes that are read, up to a number of all and a number in a line.
 
-    def __init__(self, descriptor: int, most_bytes: int, most_line_bytes: int | None) -> None:
-        super().__init__(descriptor, "rb")
+    Parameters
+    ----------
+    most_bytes : int
+    most_line_bytes : int or None
+        None: lines can have any length.
+    """
+
+    def __init__(self, most_bytes: int, most_line_bytes: int | None) -> None:
         self._most = self._left = most_bytes
         self._most_line = most_line_bytes
         self._line = 0
 
-    def readinto(self, buffer: Any) -> int | None:
-        """Read bytes into a buffer and return how many."""
-        try:
-            count = super().readinto(buffer) or 0
-        except OSError as error:
-            raise _cannot(error) from None
-        self._left -= count
+    def take(self, piece: bytes) -> None:
+        """Count a piece; UnreadableError if it is too much."""
+        self._left -= len(piece)
         if self._left < 0:
             raise _too_large(self._most)
         if self._most_line is not None:
-            self._watch_line(bytes(buffer[:count]), self._most_line)
-        return count
+            self._watch_line(piece, self._most_line)
 
     def _watch_line(self, piece: bytes, most: int) -> None:
         """Count the bytes since the last line end."""
@@ -134,10 +133,27 @@ class _Limited(io.FileIO):
         if self._line > most:
             raise UnreadableError(f"a line is too long: it can have up to {most / 2**20:,.0f} MiB")
 
+
+class _Limited(io.FileIO):
+    """A file of which only a number of bytes, and lines up to a length, can be read."""
+
+    def __init__(self, descriptor: int, budget: Budget) -> None:
+        super().__init__(descriptor, "rb")
+        self._budget = budget
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read bytes into a buffer and return how many."""
+        try:
+            count = super().readinto(buffer) or 0
+        except OSError as error:
+            raise _cannot(error) from None
+        self._budget.take(bytes(buffer[:count]))
+        return count
+
     def readall(self) -> bytes:
         """Read the rest, piece by piece, so that the limit holds."""
         pieces = []
-        while piece := self.read(_AT_ONCE):
+        while piece := self.read(AT_ONCE):
             pieces.append(piece)
         return b"".join(pieces)
 

@@ -10,13 +10,18 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from simqueue.datafiles.compressed import unpacked
 from simqueue.datafiles.limits import MOST_DEPTH, MOST_JSON_BYTES, MOST_LINE_BYTES, MOST_TABLE_BYTES
-from simqueue.datafiles.regular import MissingError, UnreadableError, check_regular, open_regular
+from simqueue.datafiles.regular import Budget, MissingError, UnreadableError, check_regular, open_regular
 from simqueue.errors import FileError
 
 
-def text_lines(path: Path, label: str, most_bytes: int = MOST_TABLE_BYTES) -> Iterator[str]:
+def text_lines(
+    path: Path, label: str, most_bytes: int = MOST_TABLE_BYTES, most_line_bytes: int = MOST_LINE_BYTES
+) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file with their line ends, without a byte order mark.
+
+    The file can be compressed with gzip or Zstandard; then the limits are those of its text.
 
     Parameters
     ----------
@@ -24,8 +29,8 @@ def text_lines(path: Path, label: str, most_bytes: int = MOST_TABLE_BYTES) -> It
         The file.
     label : str
         The name of the file in messages, usually the path as the user wrote it.
-    most_bytes : int
-        The largest size.
+    most_bytes, most_line_bytes : int
+        The largest size, and the longest line.
 
     Raises
     ------
@@ -34,7 +39,7 @@ def text_lines(path: Path, label: str, most_bytes: int = MOST_TABLE_BYTES) -> It
     """
     number = 0
     try:
-        with _readable(path, label), _text(path, most_bytes, MOST_LINE_BYTES) as file:
+        with _readable(path, label), _text(path, most_bytes, most_line_bytes) as file:
             for line in file:
                 number += 1
                 yield line
@@ -131,7 +136,7 @@ def _depth(value: Any) -> int:
 
 
 def _text(path: Path, most_bytes: int, most_line_bytes: int | None = None) -> io.TextIOWrapper:
-    opened = open_regular(path, most_bytes, most_line_bytes=most_line_bytes)
+    opened = unpacked(open_regular(path, most_bytes), Budget(most_bytes, most_line_bytes))
     return io.TextIOWrapper(opened, encoding="utf-8-sig", newline="")
 
 

@@ -35,7 +35,17 @@ BAILIAN = (
     '{"chat_id":1,"parent_chat_id":-1,"timestamp":0.75,"input_length":100,"output_length":10,"type":"text","turn":1,'
     '"hash_ids":[0,1,2,3,4,5,6]}\n'
 )
+OTLP = (
+    '{"resourceSpans":[{"scopeSpans":[{"spans":[{"spanId":"a","startTimeUnixNano":"1","attributes":['
+    '{"key":"gen_ai.usage.input_tokens","value":{"intValue":"100"}},'
+    '{"key":"gen_ai.usage.output_tokens","value":{"intValue":"10"}}]}]}]}]}\n'
+)
+LANGSMITH = (
+    '{"id":"a","run_type":"llm","start_time":"2026-05-01T12:00:00","prompt_tokens":100,"completion_tokens":10}\n'
+)
 FILES = {
+    "otlp": OTLP,
+    "langsmith": LANGSMITH,
     "azure": AZURE,
     "csv": PLAIN,
     "burstgpt": BURSTGPT,

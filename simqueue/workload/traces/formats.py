@@ -25,7 +25,7 @@ PLAIN_COLUMNS = (
     "wanted_s",
     "gives_up_s",
 )
-"""Every column of the plain formats; ``jsonl`` also has ``prompt``."""
+"""Every column of the plain formats; all but ``csv`` also have ``prompt``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,11 @@ FORMATS: dict[str, TraceFormat] = {
     "bailian": TraceFormat(unit="s", hashed=True, block_tokens=16),
     "csv": TraceFormat(renames=PLAIN_COLUMNS, unit="s"),
     "jsonl": TraceFormat(renames=(*PLAIN_COLUMNS, "prompt"), unit="s"),
+    "parquet": TraceFormat(renames=(*PLAIN_COLUMNS, "prompt"), unit="s"),
+    "huggingface": TraceFormat(renames=(*PLAIN_COLUMNS, "prompt"), unit="s"),
     "vllm-bench": TraceFormat(starts_at_zero=False),
+    "otlp": TraceFormat(starts_at_zero=False),
+    "langsmith": TraceFormat(starts_at_zero=False),
 }
 """Every format that can be read; `readers` has a reader for each."""
 
@@ -105,6 +109,8 @@ JSON_SIGNATURES: dict[str, tuple[str, ...]] = {
     "bailian": ("chat_id", "timestamp", "input_length", "output_length"),
     "mooncake": ("timestamp", "input_length", "output_length"),
     "jsonl": ("arrival_s", "prompt_tokens", "output_tokens"),
+    "otlp": ("resourceSpans",),
+    "langsmith": ("run_type", "start_time"),
 }
 """Keys that the first JSON object of a file of each format has at least."""
 

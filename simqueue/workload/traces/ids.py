@@ -40,7 +40,7 @@ def row_ids(rows: TraceRows, kept: NDArray[np.intp], *, rename: bool, notes: lis
             if not rename:
                 raise rows.wrong(
                     row,
-                    f"request_id '{name}' is already used in line {rows.lines[first[name]]} "
+                    f"request_id '{name}' is already used in {rows.name_of(first[name])} "
                     "(duplicate_ids: rename gives later rows new ids)",
                 )
             name = _free_name(name, taken)

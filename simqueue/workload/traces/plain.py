@@ -1,4 +1,4 @@
-"""The plain trace formats, ``csv`` and ``jsonl``: arrival times and token counts, with optional attributes.
+"""The plain trace formats: arrival times and token counts, with optional attributes, in text files and data sets.
 
 ``jsonl`` is also the format to which the requests of a run are exported. It has a few columns that only exports need.
 """
@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from simqueue.workload.traces.base import MOMENTS, TraceRows, token_counts
 from simqueue.workload.traces.formats import PLAIN_COLUMNS, ReadOptions, guess_format
 from simqueue.workload.traces.jsonlines import JsonTable, read_json_tables
 from simqueue.workload.traces.timecells import read_times
+
+if TYPE_CHECKING:
+    from simqueue.datafiles.arrowtable import ArrowTable
 
 _NEEDED = ("arrival_s", "prompt_tokens", "output_tokens")
 _LABELS = {"request_id": "request_id", "class": "request_class", "client": "client", "session": "session"}
@@ -42,9 +45,19 @@ class JsonLinesReader:
     def chunks(self, path: Path, label: str, options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
         """Yield the rows."""
         for table in read_json_tables(path, label, "jsonl", at_once):
-            rows = _rows(table, options)
-            name = options.columns.get("prompt", "prompt")
-            yield _with_prompts(rows, table, name) if name in table.names else rows
+            yield _with_prompts(_rows(table, options), table, options)
+
+
+class ArrowReader:
+    """Reader of the same columns from Parquet and Arrow files and folders of them (see `TraceReader`)."""
+
+    def chunks(self, path: Path, label: str, options: ReadOptions, at_once: int | None) -> Iterator[TraceRows]:
+        """Yield the rows."""
+        from simqueue.datafiles.arrowtable import read_arrow_tables  # noqa: PLC0415 - pyarrow is large
+
+        wanted = {options.columns.get(column, column) for column in (*PLAIN_COLUMNS, "prompt")}
+        for table in read_arrow_tables(path, label, wanted, partial(guess_format, expected="csv"), at_once):
+            yield _with_prompts(_rows(table, options), table, options)
 
 
 def _rows(table: Columns, options: ReadOptions) -> TraceRows:
@@ -106,7 +119,11 @@ def _check_sides(rows: TraceRows) -> None:
             raise rows.wrong(row, text)
 
 
-def _with_prompts(rows: TraceRows, table: JsonTable, name: str) -> TraceRows:
+def _with_prompts(rows: TraceRows, table: JsonTable | ArrowTable, options: ReadOptions) -> TraceRows:
+    """Return the rows with the identity of their prompt tokens, if the file has it."""
+    name = options.columns.get("prompt", "prompt")
+    if name not in table.names:
+        return rows
     prompts: list[Any] = []
     for row, (cell, tokens) in enumerate(zip(table.cells(name), rows.prompt_tokens.tolist(), strict=True)):
         try:

@@ -10,8 +10,10 @@ from simqueue.workload.traces.azure import AzureReader
 from simqueue.workload.traces.base import TraceReader, TraceRows
 from simqueue.workload.traces.burstgpt import BurstGptReader
 from simqueue.workload.traces.catalog import packaged_trace
+from simqueue.workload.traces.langsmith import LangSmithReader
 from simqueue.workload.traces.mooncake import BailianReader, MooncakeReader
-from simqueue.workload.traces.plain import JsonLinesReader, PlainReader
+from simqueue.workload.traces.otlp import OtlpReader
+from simqueue.workload.traces.plain import ArrowReader, JsonLinesReader, PlainReader
 from simqueue.workload.traces.settings import TraceSettings
 from simqueue.workload.traces.vllmbench import VllmBenchReader
 
@@ -22,7 +24,11 @@ READERS: dict[str, TraceReader] = {
     "bailian": BailianReader(),
     "csv": PlainReader(),
     "jsonl": JsonLinesReader(),
+    "parquet": ArrowReader(),
+    "huggingface": ArrowReader(),
     "vllm-bench": VllmBenchReader(),
+    "otlp": OtlpReader(),
+    "langsmith": LangSmithReader(),
 }
 """Every format that can be read."""
 

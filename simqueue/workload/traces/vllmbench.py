@@ -6,11 +6,11 @@ quantity: ``input_lens``, ``output_lens`` (0 for failed requests) and, in versio
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from simqueue.datafiles.columns import Columns
+from simqueue.datafiles.csvtable import Table
 from simqueue.datafiles.jsontext import cell_text, exact_json
 from simqueue.datafiles.limits import MOST_BENCH_BYTES
 from simqueue.datafiles.text import read_text
@@ -35,7 +35,8 @@ class VllmBenchReader:
             raise InputError(f"{label}: the lists must have equal lengths: {shown}")
         if not lists["start_times"]:
             raise InputError(f"{label}: the result has no requests")
-        table = _Lists(label, lists)
+        cells = {name: tuple(map(cell_text, values)) for name, values in lists.items()}
+        table = Table(label, cells, range(1, len(cells["start_times"]) + 1), counted="request")
         time, _ = read_times(table, "start_times", "s")
         yield TraceRows(
             label,
@@ -45,25 +46,6 @@ class VllmBenchReader:
             token_counts(table, "output_lens"),
             counted=table.counted,
         )
-
-
-class _Lists(Columns):
-    """The lists of a result as columns."""
-
-    counted = "request"
-
-    def __init__(self, label: str, lists: Mapping[str, list[Any]]) -> None:
-        super().__init__(label, range(1, len(lists["start_times"]) + 1))
-        self._lists = lists
-
-    @property
-    def names(self) -> Collection[str]:
-        """Names of the lists."""
-        return self._lists.keys()
-
-    def text(self, name: str) -> tuple[str, ...]:
-        """Return a list as text; see `Columns.text`."""
-        return tuple(map(cell_text, self._lists[name]))
 
 
 def _object(text: str, label: str) -> dict[str, Any]:
