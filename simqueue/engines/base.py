@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from simqueue.errors import InputError
+from simqueue.hardware import Model
 from simqueue.kvcache import FreeQueue, KVCache, KVCacheSettings, VllmFreeQueue
 from simqueue.schedulers import Policy
 from simqueue.schedulers.limits import RequestLimits
@@ -136,6 +137,10 @@ class Engine(ABC):
         InputError
             If a flag does not exist at that version, or values contradict each other. Its key is the flag.
         """
+
+    def served(self, model: Model) -> tuple[Model, str | None]:
+        """Return a model as the engine serves it by default, and a note if it differs from what its file stores."""
+        return model, None
 
     @abstractmethod
     def rows(self) -> list[dict[str, Any]]:

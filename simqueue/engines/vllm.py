@@ -6,6 +6,7 @@ The facts of each version are in ``vllm.yaml``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any, ClassVar, Final, Literal
@@ -25,6 +26,7 @@ from simqueue.engines.base import (
 )
 from simqueue.engines.versions import VersionFacts, facts_at, read_versions
 from simqueue.errors import InputError
+from simqueue.hardware import Model
 from simqueue.kvcache import KVCache, KVCacheSettings, VllmFreeQueue
 from simqueue.schedulers import Policy
 from simqueue.schedulers.keys import VllmV0Settings, VllmV1Settings
@@ -36,6 +38,8 @@ from simqueue.settings import Settings, problems_of
 GIB = 2**30
 CHUNKS_ABOVE_TOKENS: Final = 32768
 """max_model_len above which V0 enables chunked prefill by default, from 0.5.5 on."""
+WIDE_BYTES: Final = 4
+"""Bytes of a number that is not served as it is stored."""
 COMMUNICATION_GIB: Final = 0.15
 """What several GPUs take more outside the allocator than one: 0.20 to 0.30 GiB against 0.05 to 0.12 in the logs that
 ``vllm.yaml`` names."""
@@ -177,6 +181,15 @@ class Vllm(Engine):
             cuts_output=is_v1 and (facts.over_length == "cut" or flags.usage == "offline"),
             make=_v1_maker(flags, facts, values) if is_v1 else _v0_maker(facts, values),
         )
+
+    def served(self, model: Model) -> tuple[Model, str | None]:
+        """Return a model of 32-bit numbers in 16 bits, which all versions do with ``dtype: auto`` (vllm/config)."""
+        if model.dtype_bytes != WIDE_BYTES:
+            return model, None
+        note = (
+            f"{model.name} is stored in 32 bits; vllm serves it in 16 (its dtype: auto); dtype: {{all: fp32}} keeps 32"
+        )
+        return replace(model, dtype_bytes=2), note
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per version."""

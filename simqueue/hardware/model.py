@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from simqueue.errors import InputError
 from simqueue.hardware.precision import BYTES, KVFormat, WeightFormat
@@ -102,9 +103,20 @@ class Model:
     expert_weights: WeightFormat | None = None
     kv_format: KVFormat | None = None
 
-    def with_precision(self, weights: WeightFormat | None = None, kv: KVFormat | None = None) -> Model:
-        """Return the model in other number formats (None: unchanged); embeddings and output head keep theirs."""
-        changed = self if weights is None else replace(self, weights=weights, expert_weights=None)
+    def with_precision(
+        self,
+        weights: WeightFormat | None = None,
+        kv: KVFormat | None = None,
+        everything: Literal["fp32", "bf16"] | None = None,
+    ) -> Model:
+        """Return the model in other number formats (None: unchanged).
+
+        `weights` is that of the layers' matrices; embeddings and output head have that of `everything`.
+        """
+        changed = self
+        if everything is not None:
+            changed = replace(changed, dtype_bytes=int(BYTES[everything]), weights=None, expert_weights=None)
+        changed = changed if weights is None else replace(changed, weights=weights, expert_weights=None)
         return changed if kv is None else replace(changed, kv_format=kv)
 
     @property

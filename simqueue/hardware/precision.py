@@ -35,8 +35,13 @@ def known_format(name: str | None) -> WeightFormat | None:
 class DtypeSettings(Settings):
     """``dtype: {weights: fp8, kv: fp8}``: number formats that override the model's own."""
 
+    all: Literal["fp32", "bf16"] | None = Field(
+        default=None,
+        description="format of all weights, with embeddings and output head, and of a KV cache without a format of its "
+        "own; null: the model's, or that in which an engine serves it",
+    )
     weights: WeightFormat | None = Field(
         default=None,
-        description="format of the layers' matrices; embeddings and output head keep theirs; null: the model's",
+        description="format of the layers' matrices; embeddings and output head keep theirs; null: that of all",
     )
     kv: KVFormat | None = Field(default=None, description="format of the KV cache; null: the model's")

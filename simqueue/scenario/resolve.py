@@ -13,7 +13,7 @@ from simqueue.errors import InputError, Problem, about
 from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.kvcache import KVCache
 from simqueue.kvcache.settings import KVCacheSettings
-from simqueue.scenario.policies import EnginePolicy
+from simqueue.scenario.policies import EnginePolicy, PolicySettings
 from simqueue.scenario.pool import Hardware, Lengths, pool_blocks, unknown_activations, unstartable
 from simqueue.scenario.resolved import ResolvedCache, ResolvedPolicy, ResolvedScenario
 from simqueue.scenario.values import origins_of, values_of
@@ -74,7 +74,8 @@ def resolve(scenario: Scenario) -> ResolvedScenario:
 def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:
     """Return one policy; errors are about the policy's bare keys."""
     policy = scenario.policy(name)
-    hardware = Hardware(_model(scenario), _gpu(scenario, name), scenario.value_for(name, "tensor_parallel"))
+    served, note = _served(scenario, policy)
+    hardware = Hardware(served, _gpu(scenario, name), scenario.value_for(name, "tensor_parallel"))
     model, gpu, tensor_parallel = hardware.model, hardware.gpu, hardware.tensor_parallel
     settings = policy.own_settings()
     longest = _longest_request(scenario.value_for(name, "max_model_len"), model)
@@ -97,7 +98,7 @@ def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:
         step_time=_step_time(scenario.step_time_for(name), model, gpu, tensor_parallel, scenario),
         kv_cache=resolved_cache,
         longest_request_tokens=longest,
-        warnings=doubts,
+        warnings=(*([note] if note else []), *doubts),
     )
 
 
@@ -107,7 +108,16 @@ def _model(scenario: Scenario) -> Model | None:
     with about("model"):
         model = load_model(scenario.model, scenario.base_dir)
     stored = scenario.dtype
-    return model if stored is None else model.with_precision(stored.weights, stored.kv)
+    return model if stored is None else model.with_precision(stored.weights, stored.kv, stored.all)
+
+
+def _served(scenario: Scenario, policy: PolicySettings) -> tuple[Model | None, str | None]:
+    """Return the model in the number formats in which it is served, and a note if an engine changes them."""
+    model = _model(scenario)
+    is_said = scenario.dtype is not None and scenario.dtype.all is not None
+    if model is None or is_said or not isinstance(policy, EnginePolicy):
+        return model, None
+    return ENGINES[policy.kind].served(model)
 
 
 def _gpu(scenario: Scenario, policy_name: str) -> Gpu | None:
