@@ -1,6 +1,6 @@
 """The two tasks of a course module on continuous batching and chunked prefill, with the module's own interfaces.
 
-`Req` and `simulate` are the scheduler task. `bench` is the task in torch; it needs the extra ``simqueue[torch]``.
+`Req` and `simulate` are the scheduler task. `bench` is the task in torch; it needs the extra ``torch``.
 """
 
 from simqueue.module08.bench import BENCH_POLICIES, BenchPolicy, bench

@@ -26,7 +26,7 @@ def load_torch() -> Any:
     try:
         return importlib.import_module("torch")
     except ImportError as error:
-        raise InputError("torch is not installed; it comes with: pip install 'simqueue[torch]'") from error
+        raise InputError("torch is not installed; in a checkout of simqueue: pip install '.[torch]'") from error
 
 
 class TinyLM:

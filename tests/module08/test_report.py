@@ -66,4 +66,6 @@ def test_the_command_says_how_to_install_torch(
     """The bench command without torch is bad input: one line that says what to install."""
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     assert main(["bench"]) == 2
-    assert capsys.readouterr().err == "error: torch is not installed; it comes with: pip install 'simqueue[torch]'\n"
+    assert capsys.readouterr().err == (
+        "error: torch is not installed; in a checkout of simqueue: pip install '.[torch]'\n"
+    )
