@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simqueue.errors import InputError, RunError, SimqueueError
+    from simqueue import theory
     from simqueue.experiment import run
+    from simqueue.experiment.questions import compare
+    from simqueue.results.stored import read_result as load_result
     from simqueue.scenario import Scenario
     from simqueue.scenario import load as load_scenario
 
@@ -20,7 +23,10 @@ if TYPE_CHECKING:
     __compiled__: bool
     """Whether the inner loop of the engine is compiled. Uncompiled, the same files run two to three times slower."""
 
-__all__ = ["InputError", "RunError", "Scenario", "SimqueueError", "__compiled__", "__version__", "load_scenario", "run"]
+__all__ = [
+    *("InputError", "RunError", "Scenario", "SimqueueError", "__compiled__", "__version__"),
+    *("compare", "load_result", "load_scenario", "run", "theory"),
+]
 
 _SOURCES = {
     "InputError": "simqueue.errors:InputError",
@@ -29,10 +35,13 @@ _SOURCES = {
     "SimqueueError": "simqueue.errors:SimqueueError",
     "__compiled__": "simqueue.installation:COMPILED",
     "__version__": "simqueue.installation:VERSION",
+    "compare": "simqueue.experiment.questions:compare",
+    "load_result": "simqueue.results.stored:read_result",
     "load_scenario": "simqueue.scenario:load",
     "run": "simqueue.experiment:run",
+    "theory": "simqueue.theory:",
 }
-"""Public name -> module and name in it. They are imported at first use, because `import simqueue` must be fast."""
+"""Public name -> module and name in it, or the module itself. They are imported at first use, because `import simqueue` must be fast."""
 
 
 def __getattr__(name: str) -> Any:
@@ -40,7 +49,8 @@ def __getattr__(name: str) -> Any:
     if name not in _SOURCES:
         raise AttributeError(f"module 'simqueue' has no attribute '{name}'")
     module, _, original = _SOURCES[name].partition(":")
-    return getattr(import_module(module), original)
+    source = import_module(module)
+    return getattr(source, original) if original else source
 
 
 def __dir__() -> list[str]:

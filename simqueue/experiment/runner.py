@@ -74,7 +74,7 @@ def run(
     RunError
         If the run itself fails.
     """
-    chosen = _resolved(scenario, overrides, seed)
+    chosen = as_resolved(scenario, overrides, seed)
     played, notes = _as_often_as_it_differs(chosen)
     verified = os.environ.get(CHECK_SWITCH) == "1" if check is None else check
     made = all_replications(played, check=verified, progress=progress, workers=workers, stream_to=stream_to)
@@ -114,9 +114,16 @@ def _as_often_as_it_differs(scenario: ResolvedScenario) -> tuple[ResolvedScenari
     return scenario.with_(replications=1, precision=None), (_NOTHING_RANDOM,)
 
 
-def _resolved(
+def as_resolved(
     scenario: Scenario | ResolvedScenario | str | Path | Mapping[str, Any], overrides: Sequence[str], seed: int | None
 ) -> ResolvedScenario:
+    """Return the scenario that the parameters of `run` name, with every value decided.
+
+    Raises
+    ------
+    InputError
+        As for `run`.
+    """
     if isinstance(scenario, Mapping):
         return from_mapping(scenario, overrides, seed).resolve()
     if not isinstance(scenario, Scenario | ResolvedScenario):

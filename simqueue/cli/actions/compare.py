@@ -6,12 +6,9 @@ import typer
 
 from simqueue.cli.actions.common import load_scenario, print_json, print_warnings
 from simqueue.cli.actions.screen import console, empty_table, progress_bar
-from simqueue.errors import InputError
 from simqueue.experiment import run
 from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, check_names, compared
-from simqueue.scenario import Scenario
-
-_REPLICATIONS = 10
+from simqueue.experiment.questions import to_compare
 
 
 def compare(
@@ -26,9 +23,9 @@ def compare(
     quiet: bool,
 ) -> None:
     """Run a scenario and print the differences between its policies, as a table or as JSON."""
-    loaded = _loaded(scenario, set_, seed, replications)
+    loaded = to_compare(load_scenario(scenario, set_, seed, replications).resolve(), replications)
     metrics = metric or DEFAULT_METRICS
-    check_names(list(loaded.policies), baseline, metrics)
+    check_names(loaded.policy_names, baseline, metrics)
     with progress_bar(loaded.name, quiet=quiet) as progress:
         result = run(loaded, progress=progress, workers=workers)
     rows = compared(result, baseline, metrics)
@@ -41,15 +38,6 @@ def compare(
         _show(rows, result.confidence)
     else:
         _show_single(rows)
-
-
-def _loaded(argument: str, overrides: list[str] | None, seed: int | None, replications: int | None) -> Scenario:
-    loaded = load_scenario(argument, overrides, seed, replications)
-    if len(loaded.policies) < 2:
-        raise InputError(f"{argument}: a comparison needs at least two policies; the scenario has one")
-    if loaded.replications == 1 and loaded.precision is None and replications is None:
-        loaded = load_scenario(argument, overrides, seed, _REPLICATIONS)
-    return loaded
 
 
 def _show(rows: list[Compared], confidence: float) -> None:

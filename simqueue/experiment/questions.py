@@ -1,0 +1,92 @@
+"""What ``simqueue compare`` and ``simqueue capacity`` answer, as tables in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from simqueue.errors import InputError
+from simqueue.experiment.comparing import DEFAULT_METRICS, check_names, compared
+from simqueue.experiment.replication import Progress
+from simqueue.experiment.runner import as_resolved, run
+from simqueue.scenario.model import Scenario
+from simqueue.scenario.resolved import ResolvedScenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REPLICATIONS = 10
+"""Replications of a comparison, if the scenario asks for a single run."""
+
+
+def to_compare(scenario: ResolvedScenario, replications: int | None = None) -> ResolvedScenario:
+    """Return a scenario with the replications that a comparison needs.
+
+    Parameters
+    ----------
+    scenario : ResolvedScenario
+    replications : int, optional
+        By default those of the scenario, and `REPLICATIONS` if it has one and no precision.
+
+    Raises
+    ------
+    InputError
+        If the scenario has a single policy.
+    """
+    if len(scenario.policies) < 2:
+        raise InputError(f"{scenario.name}: a comparison needs at least two policies; the scenario has one")
+    if replications is not None:
+        return scenario.with_(replications=replications, precision=None)
+    if scenario.replications == 1 and scenario.precision is None:
+        return scenario.with_(replications=REPLICATIONS)
+    return scenario
+
+
+def compare(
+    scenario: Scenario | ResolvedScenario | str | Path | Mapping[str, Any],
+    *,
+    baseline: str | None = None,
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    replications: int | None = None,
+    overrides: Sequence[str] = (),
+    seed: int | None = None,
+    progress: Progress | None = None,
+    workers: int | None = None,
+) -> pd.DataFrame:
+    """Run a scenario several times and compare its policies on the same traffic.
+
+    Parameters
+    ----------
+    scenario, overrides, seed, progress, workers
+        As for `run`.
+    baseline : str, optional
+        Policy to compare with; by default the first one.
+    metrics : sequence of str
+        Columns of the summary.
+    replications : int, optional
+        See `to_compare`.
+
+    Returns
+    -------
+    DataFrame
+        One row per metric and policy, with the columns of ``simqueue compare --json``: difference and ratio with their
+        intervals, p-value, p-value with Holm's correction, and verdict. Undefined values are missing.
+
+    Raises
+    ------
+    InputError
+        If the scenario is wrong or has a single policy, or a name is unknown.
+    RunError
+        If a run fails.
+    """
+    wanted = to_compare(as_resolved(scenario, overrides, seed), replications)
+    check_names(wanted.policy_names, baseline, metrics)
+    result = run(wanted, progress=progress, workers=workers)
+    return _table([row.plain() for row in compared(result, baseline, metrics)])
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    from pandas import DataFrame  # noqa: PLC0415 - pandas loads slowly, and the commands print other tables
+
+    return DataFrame(rows).convert_dtypes()
