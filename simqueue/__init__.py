@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simqueue.errors import InputError, RunError, SimqueueError
     from simqueue import theory
+    from simqueue.errors import InputError, RunError, SimqueueError
     from simqueue.experiment import run
     from simqueue.experiment.questions import compare
     from simqueue.results.stored import read_result as load_result
@@ -24,8 +24,17 @@ if TYPE_CHECKING:
     """Whether the inner loop of the engine is compiled. Uncompiled, the same files run two to three times slower."""
 
 __all__ = [
-    *("InputError", "RunError", "Scenario", "SimqueueError", "__compiled__", "__version__"),
-    *("compare", "load_result", "load_scenario", "run", "theory"),
+    "InputError",
+    "RunError",
+    "Scenario",
+    "SimqueueError",
+    "__compiled__",
+    "__version__",
+    "compare",
+    "load_result",
+    "load_scenario",
+    "run",
+    "theory",
 ]
 
 _SOURCES = {
@@ -41,7 +50,8 @@ _SOURCES = {
     "run": "simqueue.experiment:run",
     "theory": "simqueue.theory:",
 }
-"""Public name -> module and name in it, or the module itself. They are imported at first use, because `import simqueue` must be fast."""
+"""Public name -> module and name in it, or the module itself. They are imported at first use, because
+`import simqueue` must be fast."""
 
 
 def __getattr__(name: str) -> Any:

@@ -50,6 +50,10 @@ class ResultView(Protocol):
         """One row per policy and request class; None where a value is undefined."""
 
     @property
+    def replication_rows(self) -> Sequence[Mapping[str, Any]]:
+        """The same for each replication."""
+
+    @property
     def slo(self) -> Mapping[str, float]:
         """Latency limits in milliseconds, of requests and of the run."""
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simqueue import figures
 from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.results import export, notices, store, tables
+from simqueue.results.display import Displayed
 from simqueue.results.latencies import Extras, anything_waited
 from simqueue.results.objectives import judged_limits, percentiles_of
 from simqueue.results.replicated import pooled_rows
@@ -26,7 +26,6 @@ from simqueue.workload.slo import of_requests
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
     from simqueue.simulation.recording import Recording
@@ -41,7 +40,7 @@ class PolicyRun:
     recording: Recording
 
 
-class Result:
+class Result(Displayed):
     """The result of a scenario. Tables are computed when they are first used.
 
     Parameters
@@ -150,16 +149,6 @@ class Result:
         return self._summarized(0.0) if self.warmup_s else self.summary_rows
 
     @cached_property
-    def replications(self) -> pd.DataFrame:
-        """One row per policy and replication, and one more per request class if there are any."""
-        return tables.summary_table(self.replication_rows)
-
-    @cached_property
-    def summary(self) -> pd.DataFrame:
-        """One row per policy, and one more per request class if there are any."""
-        return tables.summary_table(self.summary_rows)
-
-    @cached_property
     def warnings(self) -> tuple[str, ...]:
         """One line per warning, without repetition: those of the scenario, of its runs, of its policies."""
         light = too_light([run.recording for run in self.runs])
@@ -220,22 +209,6 @@ class Result:
             if run.policy == policy:
                 return np.asarray(run.recording.requests["last_token_s"])
         return None
-
-    def plot_cdf(self, metric: str, ax: Axes | None = None) -> Axes:
-        """Draw the distribution of a latency over finished requests, one line per policy.
-
-        Parameters
-        ----------
-        metric : {"ttft_ms", "tpot_ms", "e2el_ms"}
-        ax : matplotlib Axes, optional
-            The axes to draw on; by default those of a new figure, which is the attribute ``figure`` of the result.
-
-        Raises
-        ------
-        InputError
-            If the metric is unknown.
-        """
-        return figures.cdf_axes(self, metric, ax)
 
     def to_json(self, requests: bool = True, indent: int | None = None) -> str:
         """Return the result as one JSON object.

@@ -12,6 +12,7 @@ import pandas as pd
 from simqueue.datafiles.limits import MOST_TRACE_BYTES
 from simqueue.datafiles.text import check_file, read_json
 from simqueue.errors import InputError
+from simqueue.results.display import Displayed
 from simqueue.results.store import MARKER
 from simqueue.statistics.intervals import CONFIDENCE
 
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class StoredResult:
-    """The tables of a saved result; `simqueue.figures.view.ResultView` says what each is."""
+class StoredResult(Displayed):
+    """A result read from its folder; `simqueue.figures.view.ResultView` says what its parts are.
+
+    It has the tables, the summary and the figures of a `Result`. Its runs
+    are not stored, so that it cannot be saved or exported again.
+    """
 
     scenario: Mapping[str, Any]
     origins: Mapping[str, str]
@@ -30,6 +35,7 @@ class StoredResult:
     requests: pd.DataFrame
     steps: pd.DataFrame
     summary_rows: tuple[Row, ...]
+    replication_rows: tuple[Row, ...]
     warnings: tuple[str, ...]
     slo: Mapping[str, float]
     class_slo: Mapping[str, Mapping[str, float]]
@@ -63,14 +69,15 @@ class StoredResult:
         return float((self.scenario.get("precision") or {}).get("confidence", CONFIDENCE))
 
 
-def read_result(folder: Path) -> StoredResult:
-    """Read a result that `Result.save` wrote.
+def read_result(folder: str | Path) -> StoredResult:
+    """Read a result that `Result.save`, or ``simqueue run``, wrote to a folder.
 
     Raises
     ------
     InputError
         If the folder contains no result, or if a file is missing or damaged.
     """
+    folder = Path(folder)
     if not (folder / MARKER).is_file():
         raise InputError(f"{folder}: contains no result of simqueue ({MARKER} is missing)")
     try:
@@ -85,6 +92,7 @@ def read_result(folder: Path) -> StoredResult:
             requests=pd.read_parquet(folder / "requests.parquet"),
             steps=pd.read_parquet(folder / "steps.parquet"),
             summary_rows=tuple(said["summary"]),
+            replication_rows=tuple(said.get("replications", said["summary"])),
             warnings=tuple(said["warnings"]),
             slo=said["slo"] if "slo" in said else _scenario_slo(said["scenario"]),
             class_slo=said.get("class_slo", {}),

@@ -12,7 +12,6 @@ from simqueue.results.metrics import Latencies, client_wait_s
 from simqueue.results.summary import SUMMARY_TYPES, column_type
 
 if TYPE_CHECKING:
-    from simqueue.results.summary import Row
     from simqueue.simulation.recording import Recording
 
 REQUEST_TYPES: dict[str, str] = {
@@ -96,7 +95,7 @@ def steps_table(recording: Recording, policy: str, replication: int) -> pd.DataF
     return _frame(dict(recording.steps), STEP_TYPES, policy, replication)
 
 
-def summary_table(rows: Iterable[Row]) -> pd.DataFrame:
+def summary_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Return summary rows as a DataFrame with the columns and types of `SUMMARY_TYPES`, optional ones and intervals."""
     listed = list(rows)
     types = {name: column_type(name) for name in (listed[0] if listed else SUMMARY_TYPES)}

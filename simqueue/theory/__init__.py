@@ -40,7 +40,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({name for module in map(_module, _MODULES) for name in (module.__name__.rpartition(".")[2], *_own_names(module))})
+    return sorted({*_MODULES, *(name for module in map(_module, _MODULES) for name in _own_names(module))})
 
 
 def _module(name: str) -> ModuleType:

@@ -1,0 +1,72 @@
+"""What a result shows in Python, whether it was just computed or read from its folder."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+from simqueue import figures
+from simqueue.results import tables
+from simqueue.results.summary import ALL_CLASSES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from simqueue.figures.view import ResultView
+
+_SHOWN: Final = (
+    *("completed", "rejected", "timed_out", "unfinished", "load", "overloaded"),
+    *("mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "p99_itl_ms", "mean_e2el_ms", "p99_e2el_ms"),
+    *("request_throughput", "output_throughput", "request_goodput", "gpu_busy_share"),
+)
+"""Columns of the summary that a notebook shows, in this order, if the summary has them."""
+
+
+class Displayed:
+    """Tables and figures that need only the rows of a summary and the tables of a result (`ResultView`)."""
+
+    @cached_property
+    def summary(self: ResultView) -> pd.DataFrame:
+        """One row per policy, and one more per request class if there are any."""
+        return tables.summary_table(self.summary_rows)
+
+    @cached_property
+    def replications(self: ResultView) -> pd.DataFrame:
+        """One row per policy and replication, and one more per request class if there are any."""
+        return tables.summary_table(self.replication_rows)
+
+    def plot_cdf(self: ResultView, metric: str, ax: Axes | None = None) -> Axes:
+        """Draw the distribution of a latency over finished requests, one line per policy.
+
+        Parameters
+        ----------
+        metric : {"ttft_ms", "tpot_ms", "e2el_ms"}
+        ax : matplotlib Axes, optional
+            The axes to draw on; by default those of a new figure, which is the attribute ``figure`` of the result.
+
+        Raises
+        ------
+        InputError
+            If the metric is unknown.
+        """
+        return figures.cdf_axes(self, metric, ax)
+
+    def _repr_html_(self: ResultView) -> str:
+        """Return warnings and the main numbers of each policy, for notebooks."""
+        rows = [row for row in self.summary_rows if row["request_class"] == ALL_CLASSES]
+        shown = [name for name in _SHOWN if any(row.get(name) is not None for row in rows)]
+        head = "".join(f"<th>{escape(str(row['policy']))}</th>" for row in rows)
+        lines = "".join(
+            f"<tr><th>{name}</th>{''.join(f'<td>{_text(row.get(name))}</td>' for row in rows)}</tr>" for name in shown
+        )
+        warnings = "".join(f"<li>{escape(line)}</li>" for line in self.warnings)
+        return f"{f'<ul>{warnings}</ul>' if warnings else ''}<table><tr><th></th>{head}</tr>{lines}</table>"
+
+
+def _text(value: Any) -> str:
+    """Return a value of the summary as text; ``-`` if it is undefined."""
+    if value is None:
+        return "-"
+    return f"{value:,.5g}" if isinstance(value, float) else escape(str(value))
