@@ -13,6 +13,7 @@ from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.replications import all_replications, precision_note
 from simqueue.experiment.warmup import warm_up
+from simqueue.results.grouping import common_notes
 from simqueue.results.result import Result
 from simqueue.results.steadiness import OfferedLoad
 from simqueue.scenario.library import find
@@ -91,7 +92,7 @@ def run(
         warnings=[
             *chosen.warnings,
             *notes,
-            *(note for one in made for note in one.notes),
+            *common_notes([one.notes for one in made]),
             *warmup_notes,
             *precision_note(played, made),
             *(f"{name}: no load: {found.why_not}" for name, found in loads.items() if found.failed),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.results import export, notices, store, tables
 from simqueue.results.display import Displayed
+from simqueue.results.grouping import Warned, grouped
 from simqueue.results.latencies import Extras, anything_waited
 from simqueue.results.objectives import judged_limits, percentiles_of
 from simqueue.results.replicated import pooled_rows
@@ -150,24 +152,31 @@ class Result(Displayed):
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """One line per warning, without repetition: those of the scenario, of its runs, of its policies."""
+        """One line per warning: those of the scenario, of its runs, of its policies. Equal ones name all policies."""
         light = too_light([run.recording for run in self.runs])
-        found = (*self._own_warnings, *self._run_warnings(), *self._policy_warnings(), *([light] if light else []))
-        return tuple(dict.fromkeys(found))
+        own = tuple(dict.fromkeys(self._own_warnings))
+        general = [line for line in own if self._about(line) is None]
+        found = [*filter(None, map(self._about, own)), *self._run_warnings(), *self._policy_warnings()]
+        counts = Counter(run.policy for run in self.runs)
+        return (*general, *grouped(found, counts), *([light] if light else []))
 
-    def _run_warnings(self) -> Iterator[str]:
+    def _about(self, line: str) -> Warned | None:
+        """Return a line of the scenario that begins with the name of a policy; None for others."""
+        policy, separator, text = line.partition(": ")
+        return Warned(policy, text) if separator and policy in self.policies else None
+
+    def _run_warnings(self) -> Iterator[Warned]:
         overall = [row for row in self.replication_rows if row["request_class"] == ALL_CLASSES]
         for run, row in zip(self.runs, overall, strict=True):
-            where = f"{run.policy}, replication {run.replication}" if self.replicated else run.policy
             for line in (*run.recording.warnings, *notices.nothing_measured(row, self.warmup_s)):
-                yield f"{where}: {line}"
+                yield Warned(run.policy, line, run.replication)
 
-    def _policy_warnings(self) -> Iterator[str]:
+    def _policy_warnings(self) -> Iterator[Warned]:
         for name in self.policies:
             requests = [run.recording.requests for run in self.runs if run.policy == name]
-            yield from (f"{name}: {line}" for line in notices.rejections(requests))
+            yield from (Warned(name, line) for line in notices.rejections(requests))
         for row in self.summary_rows:
-            yield from (f"{row['policy']}: {line}" for line in notices.overload(row))
+            yield from (Warned(str(row["policy"]), line) for line in notices.overload(row))
 
     def _summarized(self, warmup_s: float) -> tuple[Row, ...]:
         rows = self._rows(warmup_s)

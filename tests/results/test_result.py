@@ -107,12 +107,12 @@ def test_json_refuses_numbers_it_does_not_know(record: Any) -> None:
         Result({"x": float("inf")}, "0.1.0", 7, [PolicyRun("p", 0, record())]).to_json()
 
 
-def test_warnings_name_their_policy_once(mixed: Any) -> None:
-    """The scenario's own warnings come first, those of a run carry its policy, equal lines appear once."""
-    result = result_of(("p", 0, mixed), ("q", 0, mixed), warnings=["hello", "hello"])
-    assert result.warnings[:3] == ("hello", "p: careful", "q: careful")
+def test_warnings_are_told_once_with_their_policies(mixed: Any) -> None:
+    """The scenario's own warnings come first; what several policies or replications have in common is one line."""
+    result = result_of(("p", 0, mixed), ("q", 0, mixed), warnings=["hello", "hello", "q: own", "p: own"])
+    assert result.warnings[:3] == ("hello", "q, p: own", "p, q: careful")
     several = result_of(("p", 0, mixed), ("p", 1, mixed))
-    assert several.warnings[:2] == ("p, replication 0: careful", "p, replication 1: careful")
+    assert several.warnings[:1] == ("p: careful",)
 
 
 def test_rejections_are_one_line_a_policy_with_the_first_reason(mixed: Any) -> None:
