@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from simqueue import theory
     from simqueue.errors import InputError, RunError, SimqueueError
     from simqueue.experiment import run
-    from simqueue.experiment.questions import compare
+    from simqueue.experiment.questions import capacity, compare
     from simqueue.results.stored import read_result as load_result
     from simqueue.scenario import Scenario
     from simqueue.scenario import load as load_scenario
@@ -30,6 +30,7 @@ __all__ = [
     "SimqueueError",
     "__compiled__",
     "__version__",
+    "capacity",
     "compare",
     "load_result",
     "load_scenario",
@@ -44,6 +45,7 @@ _SOURCES = {
     "SimqueueError": "simqueue.errors:SimqueueError",
     "__compiled__": "simqueue.installation:COMPILED",
     "__version__": "simqueue.installation:VERSION",
+    "capacity": "simqueue.experiment.questions:capacity",
     "compare": "simqueue.experiment.questions:compare",
     "load_result": "simqueue.results.stored:read_result",
     "load_scenario": "simqueue.scenario:load",

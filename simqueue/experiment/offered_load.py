@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from simqueue.errors import InputError
 from simqueue.experiment.build import build_all
@@ -22,6 +24,27 @@ NEAR = 1.25
 capacities were 3 to 15 % below the capacity law (8B on the roofline of an H100, 64 slots, budgets of 512 to 1,536,
 prompts of 1,050 tokens)."""
 SMALL = 2.0
+
+
+_OF_CAPACITY: Mapping[str, Callable[[Capacity], Any]] = {
+    "capacity_rps": lambda limit: limit.max_rate_rps,
+    "binding": lambda limit: limit.binding,
+    "limits_rps": lambda limit: {name: _finite(rate) for name, rate in limit.felt_rps.items()},
+    "steps_per_request": lambda limit: limit.steps_per_request,
+    "saturated_step_ms": lambda limit: 1000 * limit.step_s,
+    "saturated_running": lambda limit: limit.running,
+}
+_OF_ESTIMATE: Mapping[str, Callable[[OperatingPoint], float | None]] = {
+    "estimated_tpot_ms": lambda point: None if point.tpot_s is None else 1000 * point.tpot_s,
+    "estimated_ttft_ms": lambda point: 1000 * point.ttft_s,
+    "estimated_e2el_ms": lambda point: 1000 * point.e2el_s,
+    "estimated_running": lambda point: point.running,
+}
+"""Key and value of each plain value about the capacity and about the estimates."""
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +76,22 @@ class PolicyLoad:
     caution: str = ""
     no_estimate: str = ""
     failed: bool = False
+
+    @property
+    def notes(self) -> list[str]:
+        """Why something is not known, or is less accurate than usual."""
+        no_estimate = f"no estimates of latencies: {self.no_estimate}" if self.no_estimate else ""
+        return [note for note in (self.why_not, self.caution, no_estimate) if note]
+
+    def plain(self) -> dict[str, Any]:
+        """Return what is known as plain values: None if undefined or without a limit."""
+        limit, point = self.capacity, self.estimate
+        return {
+            **{key: None if limit is None else value(limit) for key, value in _OF_CAPACITY.items()},
+            "load": self.load,
+            **{key: None if point is None else value(point) for key, value in _OF_ESTIMATE.items()},
+            "note": "; ".join(self.notes) or None,
+        }
 
 
 def policy_loads(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import InputError
 from simqueue.experiment.comparing import DEFAULT_METRICS, check_names, compared
+from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import as_resolved, run
 from simqueue.scenario.model import Scenario
@@ -84,6 +85,42 @@ def compare(
     check_names(wanted.policy_names, baseline, metrics)
     result = run(wanted, progress=progress, workers=workers)
     return _table([row.plain() for row in compared(result, baseline, metrics)])
+
+
+def capacity(
+    scenario: Scenario | ResolvedScenario | str | Path | Mapping[str, Any],
+    *,
+    overrides: Sequence[str] = (),
+    seed: int | None = None,
+) -> pd.DataFrame:
+    """Compute what each policy of a scenario can sustain, without a simulation.
+
+    Parameters
+    ----------
+    scenario, overrides, seed
+        As for `run`.
+
+    Returns
+    -------
+    DataFrame
+        One row per policy, with the keys of ``simqueue capacity --json`` as columns: capacity in requests/s, what
+        limits it, load at the scenario's rate, estimated latencies in ms, and a note. Undefined values are missing.
+
+    Raises
+    ------
+    InputError
+        If the scenario is wrong.
+    """
+    found = policy_loads(as_resolved(scenario, overrides, seed))
+    return _table([{"policy": name, **_flat(one.plain())} for name, one in found.items()])
+
+
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with those of mappings inside under ``outer.inner``."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= {f"{key}.{name}": inner for name, inner in value.items()} if isinstance(value, dict) else {key: value}
+    return flat
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

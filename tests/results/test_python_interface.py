@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 import simqueue as sq
+from simqueue.cli import run_command
 from simqueue.results.result import Result
 
 SCENARIO: dict[str, Any] = {
@@ -78,6 +80,20 @@ def test_compare_replicates_if_the_scenario_does_not() -> None:
         sq.compare({**once, "policies": {"only": {"scheduler": "chunked"}}})
     with pytest.raises(sq.InputError, match="did you mean 'large'"):
         sq.compare(once, baseline="larg")
+
+
+def test_capacity_is_what_the_command_prints(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """One row per policy; the limits by resource are columns of their own."""
+    file = tmp_path / "s.json"
+    file.write_text(json.dumps(SCENARIO), encoding="utf-8")
+    table = sq.capacity(file).set_index("policy")
+    assert run_command(["capacity", str(file), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert list(table.index) == list(printed)
+    for name, values in printed.items():
+        assert table.loc[name, "capacity_rps"] == values["capacity_rps"]
+        assert table.loc[name, "limits_rps.slots"] == values["limits_rps"]["slots"]
+        assert table.loc[name, "load"] == pytest.approx(20 / values["capacity_rps"], rel=1e-12)
 
 
 def test_a_notebook_shows_warnings_and_numbers_escaped() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,6 @@ from simqueue.errors import InputError
 from simqueue.experiment.offered_load import PolicyLoad, policy_loads
 from simqueue.experiment.rates import SHARES, curves, simulated
 from simqueue.scenario import ResolvedScenario
-from simqueue.theory.capacity import Capacity
-from simqueue.theory.operating_point import OperatingPoint
 
 _ROWS = (
     ("capacity (req/s)", "capacity_rps"),
@@ -32,22 +29,6 @@ _ROWS = (
     ("running, estimate", "estimated_running"),
 )
 """Label and key of each row of the table."""
-
-_OF_CAPACITY: Mapping[str, Callable[[Capacity], Any]] = {
-    "capacity_rps": lambda limit: limit.max_rate_rps,
-    "binding": lambda limit: limit.binding,
-    "limits_rps": lambda limit: {name: _finite(rate) for name, rate in limit.felt_rps.items()},
-    "steps_per_request": lambda limit: limit.steps_per_request,
-    "saturated_step_ms": lambda limit: 1000 * limit.step_s,
-    "saturated_running": lambda limit: limit.running,
-}
-_OF_ESTIMATE: Mapping[str, Callable[[OperatingPoint], float | None]] = {
-    "estimated_tpot_ms": lambda point: None if point.tpot_s is None else 1000 * point.tpot_s,
-    "estimated_ttft_ms": lambda point: 1000 * point.ttft_s,
-    "estimated_e2el_ms": lambda point: 1000 * point.e2el_s,
-    "estimated_running": lambda point: point.running,
-}
-"""Key and value of each JSON value about the capacity and about the estimates."""
 
 
 def capacity(
@@ -69,7 +50,7 @@ def capacity(
         raise InputError(f"--figure: {figure} must end in .png or .svg")
     found = policy_loads(loaded)
     if json_:
-        print_json({name: _plain(one) for name, one in found.items()})
+        print_json({name: one.plain() for name, one in found.items()})
     else:
         _show(found)
     if figure is not None:
@@ -79,26 +60,11 @@ def capacity(
             typer.echo(f"written: {figure}")
 
 
-def _plain(found: PolicyLoad) -> dict[str, Any]:
-    """Return what is known about a policy as JSON values: None if undefined or without a limit."""
-    limit, point = found.capacity, found.estimate
-    return {
-        **{key: None if limit is None else value(limit) for key, value in _OF_CAPACITY.items()},
-        "load": found.load,
-        **{key: None if point is None else value(point) for key, value in _OF_ESTIMATE.items()},
-        "note": "; ".join(_notes(found)) or None,
-    }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _show(found: Mapping[str, PolicyLoad]) -> None:
     """Print the table and how accurate it is; raise InputError if no policy has a capacity."""
     if not any(one.capacity for one in found.values()):
         raise InputError("; ".join(f"{name}: no capacity, {one.why_not}" for name, one in found.items()))
-    values = {name: _plain(one) for name, one in found.items()}
+    values = {name: one.plain() for name, one in found.items()}
     shown = empty_table(("", *values), tuple(values))
     for label, key in _ROWS:
         shown.add_row(label, *(_cell(one, key) for one in values.values()))
@@ -106,15 +72,10 @@ def _show(found: Mapping[str, PolicyLoad]) -> None:
     typer.echo(_accuracy(found))
     names: dict[str, list[str]] = {}
     for name, one in found.items():
-        for note in _notes(one):
+        for note in one.notes:
             names.setdefault(note, []).append(name)
     for note, whose in names.items():
         typer.echo(f"{', '.join(whose)}: {note}")
-
-
-def _notes(found: PolicyLoad) -> list[str]:
-    no_estimate = f"no estimates of latencies: {found.no_estimate}" if found.no_estimate else ""
-    return [note for note in (found.why_not, found.caution, no_estimate) if note]
 
 
 def _accuracy(found: Mapping[str, PolicyLoad]) -> str:
