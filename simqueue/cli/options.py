@@ -28,7 +28,7 @@ Scenario = Annotated[
     str,
     typer.Argument(
         metavar="SCENARIO",
-        help="A scenario file, or a name from `simqueue list scenarios`.",
+        help="A scenario file, a name from `simqueue list scenarios`, or - for standard input.",
         autocompletion=scenarios_from,
     ),
 ]
@@ -36,7 +36,7 @@ ManyScenarios = Annotated[
     list[str],
     typer.Argument(
         metavar="SCENARIO",
-        help="Scenario files, or names from `simqueue list scenarios`.",
+        help="Scenario files, names from `simqueue list scenarios`, or - for standard input.",
         autocompletion=scenarios_from,
     ),
 ]

@@ -8,6 +8,9 @@ from simqueue.datafiles.regular import is_folder, is_there
 from simqueue.errors import InputError
 from simqueue.names import unknown
 
+STDIN = Path("/dev/stdin")
+"""What ``-`` names."""
+
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -23,14 +26,14 @@ def packaged_scenarios() -> dict[str, Path]:
 
 
 def find(argument: str | Path) -> Path:
-    """Return the file that `argument` names: a path, or the name of a packaged scenario.
+    """Return the file that `argument` names: a path, the name of a packaged scenario, or ``-`` for `STDIN`.
 
     Raises
     ------
     InputError
         There is no such file and no packaged scenario of that name. A folder is not a file.
     """
-    path = Path(argument)
+    path = STDIN if str(argument) == "-" else Path(argument)
     folder = is_folder(path)
     if is_there(path) and not folder:
         return path

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simqueue.datafiles.yamlfile import Document, read
+from simqueue.scenario.library import STDIN
 from simqueue.scenario.model import Scenario, plain
 from simqueue.scenario.overrides import apply, override_seed, parse_override
 from simqueue.scenario.problems import reject_other_keys, validated
@@ -20,7 +21,7 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
     Parameters
     ----------
     path : str or Path
-        A YAML file. Relative paths in it start at its folder.
+        A YAML file. Relative paths in it start at its folder; with `STDIN`, at the current folder.
     overrides : iterable of str
         ``a.b.c=VALUE`` each; they override the file.
     seed : int or None
@@ -32,7 +33,8 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
         One line per problem: file and line (or the flag), path, value, what is allowed.
     """
     path = Path(path)
-    return _checked(read(path), overrides, seed, path.parent, path.stem)
+    folder, name = (Path(), None) if path == STDIN else (path.parent, path.stem)
+    return _checked(read(path), overrides, seed, folder, name)
 
 
 def from_mapping(

@@ -132,6 +132,23 @@ def test_packaged_scenario_by_name(capsys: Capture) -> None:
     assert json.loads(capsys.readouterr().out)["scenario"]["name"] == "module08"
 
 
+def test_a_scenario_from_standard_input(toy: WriteToy, tmp_path: Path) -> None:
+    """`-` reads the scenario from a pipe; its paths start at the current folder, and its name is the default one."""
+    lengths = "{distribution: exponential, mean: 800, min: 50, max: 100}"
+    text = toy((lengths, "{distribution: empirical, path: lengths.csv}"), ("name: toy\n", "")).read_text()
+    (tmp_path / "lengths.csv").write_text("tokens\n100\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "simqueue", "run", "-", "--json-summary"],
+        input=text,
+        check=False,
+        capture_output=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["scenario"]["name"] == "scenario"
+
+
 def test_init_validate_run(tmp_path: Path) -> None:
     """The file that init writes is valid and can be run; an existing file is not overwritten."""
     first = _process("init", cwd=tmp_path)
