@@ -11,6 +11,7 @@ from simqueue.errors import InputError
 from simqueue.experiment.build import build_all
 from simqueue.experiment.demand import Offered, asked_of, offered
 from simqueue.experiment.offered_load import PolicyLoad, loaded, server
+from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import run
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.intervals import Interval, mean_interval
@@ -87,6 +88,7 @@ def simulated(
     replications: int,
     requests: int,
     workers: int | None = None,
+    progress: Progress | None = None,
 ) -> list[Point]:
     """Simulate every policy at each rate. The first fifth of the time is warm-up.
 
@@ -99,10 +101,14 @@ def simulated(
         Replications at each rate, and requests per replication.
     workers : int, optional
         Processes.
+    progress : callable, optional
+        See `Progress`; it counts rates.
     """
     _offered(scenario)
     points = []
-    for rate in rates_rps:
+    for done, rate in enumerate(rates_rps):
+        if progress is not None:
+            progress("rates", done, len(rates_rps))
         varied = scenario.with_(
             rate_rps=rate,
             num_requests=requests,

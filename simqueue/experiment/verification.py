@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simqueue.experiment.matching import predict
+from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import run
 from simqueue.results.result import Result
 from simqueue.scenario.load import from_mapping
@@ -152,7 +153,9 @@ def case_scenario(name: str, *, seed: int = 1, replications: int = 1) -> Scenari
     return from_mapping({"name": name, "seed": seed, "replications": replications, **CASES[name]})
 
 
-def verify(scenario: Scenario | ResolvedScenario, *, workers: int | None = None) -> Iterator[Verified]:
+def verify(
+    scenario: Scenario | ResolvedScenario, *, workers: int | None = None, progress: Progress | None = None
+) -> Iterator[Verified]:
     """Run a scenario and yield the comparison of its means with exact theory, for each policy and metric.
 
     Parameters
@@ -161,11 +164,13 @@ def verify(scenario: Scenario | ResolvedScenario, *, workers: int | None = None)
         With several replications; with one there is no verdict.
     workers : int, optional
         Number of processes.
+    progress : callable, optional
+        See `Progress`.
     """
     scenario = scenario.resolve() if isinstance(scenario, Scenario) else scenario
     predictions = {policy.name: predict(scenario, policy) for policy in scenario.policies}
     if any(found.values for found in predictions.values()):
-        result = run(scenario, workers=workers)
+        result = run(scenario, workers=workers, progress=progress)
     for policy, found in predictions.items():
         if not found.values:
             yield Verified(scenario.name, policy, "", "", None, None, NO_THEORY, found.why_not)

@@ -16,7 +16,7 @@ from simqueue.calibration.request_log import fit_log
 from simqueue.calibration.rows import Target, read_steps
 from simqueue.calibration.served_rows import Server, read_log, read_means
 from simqueue.cli.actions.common import load_hardware, print_warnings
-from simqueue.cli.actions.screen import console, empty_table
+from simqueue.cli.actions.screen import busy, console, empty_table
 from simqueue.cli.options import Kind
 from simqueue.errors import InputError, Problem
 from simqueue.steptime.linear import LinearStepTime
@@ -67,6 +67,7 @@ def calibrate(
     max_num_batched_tokens: int,
     blocks: int | None,
     shortest: float,
+    quiet: bool,
 ) -> None:
     """Fit a preset, write it, and print its values, its errors and what speaks against using it."""
     if out.suffix not in {".yaml", ".yml"}:
@@ -81,7 +82,7 @@ def calibrate(
         max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens, blocks=blocks, shortest=shortest
     )
     names = None if free is None else [name.strip() for name in free.split(",")]
-    _calibrate(_Job(table, kind, target, server, base, names, drop_bad_rows), out)
+    _calibrate(_Job(table, kind, target, server, base, names, drop_bad_rows), out, quiet=quiet)
 
 
 def _linear(file: Path, out: Path) -> None:
@@ -102,8 +103,9 @@ def _linear_s(cost: LinearStepTime, row: StepMean) -> float:
     return sum(value * term for value, term in zip(values, row.terms(), strict=True))
 
 
-def _calibrate(job: _Job, out: Path) -> None:
-    found, cases = _fitted(job)
+def _calibrate(job: _Job, out: Path, *, quiet: bool) -> None:
+    with busy(f"fitting to {job.file.name}", quiet=quiet):
+        found, cases = _fitted(job)
     errors = _errors(cases, found)
     origin = Provenance(
         description=f"Fitted to {job.file.name}: {job.target.model.name} on {job.target.gpu.name}",

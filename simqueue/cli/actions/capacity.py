@@ -10,7 +10,7 @@ import typer
 
 from simqueue import figures
 from simqueue.cli.actions.common import load_scenario, print_json
-from simqueue.cli.actions.screen import console, empty_table
+from simqueue.cli.actions.screen import console, empty_table, progress_bar
 from simqueue.errors import InputError
 from simqueue.experiment.offered_load import PolicyLoad, policy_loads
 from simqueue.experiment.rates import SHARES, curves, simulated
@@ -41,6 +41,7 @@ def capacity(
     replications: int,
     requests: int,
     workers: int | None,
+    quiet: bool,
 ) -> None:
     """Print capacity, load and estimates of each policy, and draw them if a figure is asked for."""
     loaded = load_scenario(scenario, set_, seed).resolve()
@@ -55,7 +56,7 @@ def capacity(
         _show(found)
     if figure is not None:
         points = (replications, requests) if simulate else None
-        _draw(loaded, figure, points, workers)
+        _draw(loaded, figure, points, workers, quiet=quiet)
         if not json_:
             typer.echo(f"written: {figure}")
 
@@ -100,7 +101,9 @@ def _cell(values: Mapping[str, Any], key: str) -> str:
     return value if isinstance(value, str) else f"{value:,.4g}"
 
 
-def _draw(scenario: ResolvedScenario, file: Path, simulate: tuple[int, int] | None, workers: int | None) -> None:
+def _draw(
+    scenario: ResolvedScenario, file: Path, simulate: tuple[int, int] | None, workers: int | None, *, quiet: bool
+) -> None:
     """Draw the figure, with simulated points of that many replications and requests if they are given."""
     lines = curves(scenario)
     if not lines:
@@ -109,7 +112,9 @@ def _draw(scenario: ResolvedScenario, file: Path, simulate: tuple[int, int] | No
     if simulate is not None:
         replications, requests = simulate
         rates = sorted({round(share * line.capacity_rps, 6) for line in lines for share in SHARES})
-        points = simulated(scenario, rates, replications=replications, requests=requests, workers=workers)
+        size = {"replications": replications, "requests": requests}
+        with progress_bar(scenario.name, quiet=quiet) as progress:
+            points = simulated(scenario, rates, **size, workers=workers, progress=progress)
     try:
         figures.write(figures.capacity_figure(lines, points, scenario.name), file)
     except OSError as error:

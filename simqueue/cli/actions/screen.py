@@ -51,6 +51,18 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 @contextmanager
+def busy(text: str, *, quiet: bool) -> Iterator[None]:
+    """Show that work goes on whose end cannot be told; nothing if `quiet` or if stderr is not a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich import console  # noqa: PLC0415 - see above
+
+    with console.Console(stderr=True).status(text):
+        yield
+
+
+@contextmanager
 def progress_bar(scenario: str, *, quiet: bool) -> Iterator[ProgressCallback | None]:
     """Provide a function that draws progress; None if `quiet` or if stderr is not a terminal."""
     if quiet or not sys.stderr.isatty():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from simqueue.cli.actions.common import load_scenario, print_json
-from simqueue.cli.actions.screen import console, empty_table
+from simqueue.cli.actions.screen import console, empty_table, progress_bar
 from simqueue.errors import InputError, RunError
 from simqueue.experiment.verification import CASES, DIFFERS, Verified, case_scenario
 from simqueue.experiment.verification import verify as compared
@@ -21,11 +21,13 @@ def verify(
     replications: int,
     workers: int | None,
     json_: bool,
+    quiet: bool,
 ) -> None:
     """Run the cases and print a verdict for each mean; raise RunError if any mean differs."""
     found: list[Verified] = []
     for chosen in _scenarios(scenario, set_, seed, case, replications):
-        found += compared(chosen, workers=workers)
+        with progress_bar(chosen.name, quiet=quiet) as progress:
+            found += compared(chosen, workers=workers, progress=progress)
     if json_:
         print_json([_plain(one) for one in found])
     else:

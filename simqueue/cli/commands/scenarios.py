@@ -161,6 +161,7 @@ def capacity(
     ] = 5,
     requests: Annotated[int, Option("--requests", metavar="N", min=100, help="Requests in each of these runs.")] = 2000,
     workers: Workers = None,
+    quiet: Quiet = False,
     import_: Import = None,
     debug: Debug = False,
 ) -> None:
@@ -187,6 +188,7 @@ def verify(
     replications: Annotated[int, Option("--replications", metavar="N", min=2, help="Independent runs per case.")] = 10,
     workers: Workers = None,
     json_: Json = False,
+    quiet: Quiet = False,
     import_: Import = None,
     debug: Debug = False,
 ) -> None:

@@ -14,6 +14,7 @@ from simqueue.cli.options import (
     Json,
     Kind,
     Model,
+    Quiet,
     TensorParallel,
     Weights,
 )
@@ -138,6 +139,7 @@ def calibrate(
             help="Served: lengths were drawn uniformly between this share of isl and osl, and isl and osl.",
         ),
     ] = 1.0,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Fit a step-time preset to measurements.
