@@ -166,16 +166,32 @@ def show(value: object) -> str | None:
 
 
 def exit_code(command: Callable[[], int]) -> int:
-    """Return the exit code of a command that prints: a closed pipe and Ctrl-C end it without a traceback."""
+    """Return the exit code of a command that prints.
+
+    A closed pipe, a full disk behind stdout, and Ctrl-C end it without a traceback.
+    """
     try:
         code = command()
-        sys.stdout.flush()
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted\n")
         return INTERRUPTED
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # else the interpreter tries to flush the rest when it exits
-        os.close(nowhere)
+        _drop_stdout()
         return 0
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _drop_stdout()
+        if isinstance(error, BrokenPipeError):
+            return 0
+        if code == 0:
+            sys.stderr.write(f"error: stdout cannot be written: {error.strerror}\n")
+        return code or 1
     return code
+
+
+def _drop_stdout() -> None:
+    """Send what is not yet written to stdout nowhere; else the interpreter tries to write it when it exits."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -10,7 +10,11 @@ from typing import Final
 
 from simqueue.printable import listed, shortened
 
-PLAIN_RULE: Final = "must be letters, digits, '_' and '-', starting with a letter or a digit"
+LONGEST_NAME: Final = 200
+"""Longest name of a scenario, a policy or a workload, in characters; folders and files are named after them."""
+PLAIN_RULE: Final = (
+    f"must be letters, digits, '_' and '-', starting with a letter or a digit, at most {LONGEST_NAME} characters"
+)
 """What `is_plain` checks, for error messages."""
 _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -18,14 +22,14 @@ _ALIKE: Final = 0.5
 """Least similarity (`difflib`) of a name that is offered instead of another."""
 _BEGINNING: Final = 0.5
 """Weight of a common beginning beside the similarity: people know how a name begins."""
-_LONGEST_NAME: Final = 100
+_LONGEST_COMPARED: Final = 100
 """Characters of the longest name that is compared: none of the known ones is as long, and it takes the square."""
 _MOST_OFFERED: Final = 5
 
 
 def is_plain(name: str) -> bool:
     """Return whether a policy, a scheduler or a workload can have this name."""
-    return _PLAIN.fullmatch(name) is not None
+    return len(name) <= LONGEST_NAME and _PLAIN.fullmatch(name) is not None
 
 
 def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -34,7 +38,7 @@ def nearest(name: str, known: Iterable[str]) -> tuple[str, ...]:
     Case and everything but letters and digits do not count. Names that begin with `name` are closest of all.
     """
     wanted = _bare(name)
-    if not wanted or len(name) > _LONGEST_NAME:
+    if not wanted or len(name) > _LONGEST_COMPARED:
         return ()
     bare = {one: _bare(one) for one in known}
     for close in ([one for one, text in bare.items() if text == wanted], _beginning_with(wanted, bare)):
@@ -78,7 +82,7 @@ def _beginning_with(wanted: str, bare: dict[str, str]) -> list[str]:
 
 def _closeness(wanted: str, text: str) -> float:
     """Return how close a name is: its similarity and its common beginning; 0 if it is not similar."""
-    if abs(len(wanted) - len(text)) > _LONGEST_NAME:
+    if abs(len(wanted) - len(text)) > _LONGEST_COMPARED:
         return 0.0
     alike = difflib.SequenceMatcher(None, text, wanted).ratio()
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(wanted, text, strict=False)))

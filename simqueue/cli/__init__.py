@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
+from simqueue.cli.streams import prepare
 from simqueue.errors import exit_code
 
 __all__ = ["main"]
@@ -14,8 +16,15 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit with its code: 0 done, 1 the run failed, 2 bad input, 130 interrupted."""
+    prepare()
+    signal.signal(signal.SIGTERM, _terminate)
     given = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(run_command([*given, "--help"] if given in ([], ["list"]) else given))
+
+
+def _terminate(number: int, _: object) -> NoReturn:
+    """End as a signal asks, but remove what is not complete first."""
+    sys.exit(128 + number)
 
 
 def run_command(arguments: list[str]) -> int:

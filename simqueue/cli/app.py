@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
@@ -12,9 +11,8 @@ import typer
 
 import simqueue
 from simqueue.cli.commands import COMMANDS, GROUPS, Command
-from simqueue.errors import INTERRUPTED, InputError, SimqueueError
-
-DONE, FAILED, BAD_INPUT = 0, 1, 2
+from simqueue.cli.failures import BAD_INPUT, DONE, print_error, report, with_traceback
+from simqueue.errors import INTERRUPTED
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _PLAIN: dict[str, Any] = {"rich_markup_mode": None, "context_settings": _HELP}
@@ -24,14 +22,13 @@ _UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
 
 def outcome(arguments: list[str]) -> int:
     """Run a command and return its exit code; errors go to stderr, one line each."""
+    with_traceback.set("--debug" in arguments)
     try:
         return _invoke(arguments)
     except BrokenPipeError:
         raise
     except Exception as error:
-        if "--debug" in arguments:
-            traceback.print_exception(error)
-        return _report(error)
+        return report(error)
 
 
 def _invoke(arguments: list[str]) -> int:
@@ -39,12 +36,12 @@ def _invoke(arguments: list[str]) -> int:
         app = application(arguments[0] if arguments else None)
         code = app(arguments, prog_name="simqueue", standalone_mode=False)
     except _UsageError as error:
-        _print_error(_usage(error))
+        print_error(_usage(error))
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     if code == INTERRUPTED:
-        _print_error("interrupted")
+        print_error("interrupted")
     return code if isinstance(code, int) else DONE
 
 
@@ -108,18 +105,3 @@ def _usage(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "simqueue"
     return f"{' '.join(message.split()).rstrip('.')} (see '{command} --help')"
-
-
-def _report(error: Exception) -> int:
-    """Print an error and return its exit code."""
-    if isinstance(error, SimqueueError):
-        _print_error(str(error))
-        return BAD_INPUT if isinstance(error, InputError) else FAILED
-    what = " ".join(str(error).split()) or "no message"
-    _print_error(f"unexpected {type(error).__name__}: {what} (for the traceback, run again with --debug)")
-    return FAILED
-
-
-def _print_error(message: str) -> None:
-    for line in message.splitlines():
-        typer.echo(f"error: {line}", err=True)

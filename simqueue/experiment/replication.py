@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simqueue.experiment.build import build_all
 from simqueue.request import Request
@@ -13,9 +13,11 @@ from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.scenario.traffic import make_traffic
 from simqueue.schedulers import Policy
 from simqueue.simulation import RunOptions, Simulation
-from simqueue.simulation.columns import Sinks
 from simqueue.simulation.options import NEVER_S
 from simqueue.simulation.recording import Recording
+
+if TYPE_CHECKING:
+    from simqueue.results.streaming import Stream
 
 Progress = Callable[[str, int, int], None]
 """Called with the name of the policy, the number of requests that have ended, and the expected number of requests. With
@@ -57,7 +59,7 @@ def replicate(
     *,
     check: bool,
     progress: Progress | None = None,
-    stream_to: Path | None = None,
+    stream: Stream | None = None,
 ) -> Replication:
     """Run every policy once, on the requests of one replication.
 
@@ -70,17 +72,17 @@ def replicate(
         Check the invariants after every step.
     progress : callable, optional
         See `Progress`.
-    stream_to : Path, optional
-        Folder to which the tables of each policy are written during the run. They are then not kept in memory.
+    stream : Stream, optional
+        Where the tables of each policy are written during the run. They are then not kept in memory.
     """
     built = build_all(scenario)
-    traffic = make_traffic(scenario, number, kept=stream_to is None)
+    traffic = make_traffic(scenario, number, kept=stream is None)
     runs = []
     for policy in scenario.policies:
         name, step_time = policy.name, policy.step_time
         on_end = _reporter(progress, name, traffic.expected_requests)
         chosen = options(scenario, check=check)
-        sinks = _sinks(stream_to, name)
+        sinks = None if stream is None else stream.sinks(name)
         simulation = Simulation(traffic, built[name], step_time, chosen, on_end, sinks=sinks)
         recording = simulation.run()
         outside = step_time.warnings(recording.steps)
@@ -88,14 +90,6 @@ def replicate(
     # streamed requests are not kept, and those of sessions depend on the answers
     fixed = isinstance(traffic.requests, list) and not traffic.session_groups
     return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), built, traffic.notes)
-
-
-def _sinks(stream_to: Path | None, policy: str) -> Sinks | None:
-    if stream_to is None:
-        return None
-    from simqueue.results.streaming import streamed_to  # noqa: PLC0415 - pyarrow loads slowly, and few runs stream
-
-    return streamed_to(stream_to / policy)
 
 
 def options(scenario: ResolvedScenario, *, check: bool) -> RunOptions:

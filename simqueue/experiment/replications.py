@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simqueue.errors import InputError
 from simqueue.experiment.replication import Progress, Replication, replicate
@@ -19,7 +19,11 @@ from simqueue.results.result import PolicyRun
 from simqueue.results.summary import ALL_CLASSES, summarize
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.scenario.traffic import is_random_traffic
 from simqueue.statistics.stopping import look_ahead, precise_at
+
+if TYPE_CHECKING:
+    from simqueue.results.streaming import Stream
 
 _WORTH_STARTING_WORKERS_S = 2.0
 """With less work than this (expected seconds), starting worker processes takes longer than it saves."""
@@ -31,7 +35,7 @@ def all_replications(
     check: bool,
     progress: Progress | None = None,
     workers: int | None = None,
-    stream_to: Path | None = None,
+    stream: Stream | None = None,
 ) -> list[Replication]:
     """Return the replications of a scenario: a fixed number, or as many as its precision needs.
 
@@ -45,26 +49,34 @@ def all_replications(
     workers : int, optional
         Number of processes. By default the number of cores, or 1 if the work is short. The results do not depend on
         it.
-    stream_to : Path, optional
-        See `replicate`. Only with a single replication.
+    stream : Stream, optional
+        See `replicate`. Only with a single replication, see `check_streamable`.
 
     Raises
     ------
     InputError
         If the metric of the precision is undefined, or if several replications are to be streamed.
+    RunError
+        If a run fails, or if its tables cannot be written.
     """
     if workers is not None and workers < 1:
         raise InputError(f"workers = {workers}: must be at least 1")
     if scenario.replications == 1 and scenario.precision is None:
-        return [replicate(scenario, 0, check=check, progress=progress, stream_to=stream_to)]
-    if stream_to is not None:
-        raise InputError(
-            f"streaming to {stream_to}: needs a single replication; set replications: 1 and precision: null"
-        )
+        return [replicate(scenario, 0, check=check, progress=progress, stream=stream)]
+    if stream is not None:
+        check_streamable(scenario)
     made = _Replications(scenario, check, progress, workers)
     if scenario.precision is None:
         return made.up_to(scenario.replications)
     return _until_precise(made, scenario, scenario.precision)
+
+
+def check_streamable(scenario: ResolvedScenario) -> None:
+    """Raise `InputError` if the tables of a scenario cannot be streamed, because it has several replications."""
+    if (scenario.replications > 1 or scenario.precision is not None) and is_random_traffic(scenario):
+        raise InputError(
+            f"{scenario.name}: streaming needs a single replication; set replications: 1 and precision: null"
+        )
 
 
 def precision_note(scenario: ResolvedScenario, made: Sequence[Replication]) -> tuple[str, ...]:

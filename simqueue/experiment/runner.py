@@ -10,9 +10,10 @@ from typing import Any
 from simqueue import __version__
 from simqueue.errors import InputError
 from simqueue.experiment.offered_load import policy_loads
-from simqueue.experiment.replication import Progress
+from simqueue.experiment.replication import Progress, Replication
 from simqueue.experiment.replications import all_replications, precision_note
 from simqueue.experiment.warmup import warm_up
+from simqueue.outputs import Place
 from simqueue.results.grouping import common_notes
 from simqueue.results.result import Result
 from simqueue.results.steadiness import OfferedLoad
@@ -40,7 +41,7 @@ def run(
     progress: Progress | None = None,
     check: bool | None = None,
     workers: int | None = None,
-    stream_to: Path | None = None,
+    stream_to: str | Path | Place | None = None,
 ) -> Result:
     """Run every policy of a scenario on the same requests.
 
@@ -60,9 +61,11 @@ def run(
         (1: yes).
     workers : int, optional
         Number of processes for replications; by default the number of cores. The result does not depend on it.
-    stream_to : Path, optional
+    stream_to : str, Path or Place, optional
         Folder to which the requests, steps and gaps between tokens of each policy are written during the run, as
-        Parquet. Memory then does not grow with the run. Only with a single replication.
+        Parquet. Memory then does not grow with the run. Only with a single replication. It must be missing, empty, or
+        an earlier stream, which is replaced when the run has ended; until then, and if the run is stopped, the tables
+        are in ``NAME.partial``, in parts.
 
     Returns
     -------
@@ -73,12 +76,15 @@ def run(
     InputError
         If the scenario is wrong, or if there are overrides for one that is loaded already.
     RunError
-        If the run itself fails.
+        If the run itself fails, or if its tables cannot be written to `stream_to`.
     """
     chosen = as_resolved(scenario, overrides, seed)
     played, notes = _as_often_as_it_differs(chosen)
     verified = os.environ.get(CHECK_SWITCH) == "1" if check is None else check
-    made = all_replications(played, check=verified, progress=progress, workers=workers, stream_to=stream_to)
+    if stream_to is None:
+        made = all_replications(played, check=verified, progress=progress, workers=workers)
+    else:
+        made = _streamed(played, stream_to, check=verified, progress=progress, workers=workers)
     warmup_s, warmup_notes = warm_up(played, made)
     loads = policy_loads(chosen, made[0].requests, made[0].policies, made[0].recordings, estimates=False)
     return Result(
@@ -113,6 +119,23 @@ def _as_often_as_it_differs(scenario: ResolvedScenario) -> tuple[ResolvedScenari
     if not several or is_random_traffic(scenario):
         return scenario, ()
     return scenario.with_(replications=1, precision=None), (_NOTHING_RANDOM,)
+
+
+def _streamed(
+    scenario: ResolvedScenario,
+    path: str | Path | Place,
+    *,
+    check: bool,
+    progress: Progress | None,
+    workers: int | None,
+) -> list[Replication]:
+    """Return the only replication of a scenario; its tables are in files."""
+    from simqueue.results.streaming import stream_in  # noqa: PLC0415 - pyarrow loads slowly, and few runs stream
+
+    with stream_in(path) as stream:
+        made = all_replications(scenario, check=check, progress=progress, workers=workers, stream=stream)
+        stream.finish(__version__)
+        return made
 
 
 def as_resolved(

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from simqueue.figures.canvas import write
     from simqueue.figures.capacity import capacity_figure
     from simqueue.figures.cdf import cdf_axes, save_figures
-    from simqueue.figures.workload import save_workload_figure
+    from simqueue.figures.workload import workload_figure
 
-__all__ = ["capacity_figure", "cdf_axes", "save_figures", "save_workload_figure", "write"]
+__all__ = ["capacity_figure", "cdf_axes", "save_figures", "workload_figure", "write"]
 
 _MODULES = {
     "capacity_figure": "capacity",
     "cdf_axes": "cdf",
     "save_figures": "cdf",
-    "save_workload_figure": "workload",
+    "workload_figure": "workload",
     "write": "canvas",
 }
 """Function -> module of this package. It is imported at first use."""

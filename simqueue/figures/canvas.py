@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from simqueue.figures.style import figure_style
+from simqueue.outputs import Place, reserved_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,15 +113,33 @@ def image(figure: Figure, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def write(figure: Figure, path: Path) -> None:
-    """Write the figure to a file that ends in ``.png`` or ``.svg``; a missing folder is created."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(image(figure, path.suffix.removeprefix(".")))
+def write(figure: Figure, path: Path | Place) -> None:
+    """Write the figure to a file that ends in ``.png`` or ``.svg``; a missing folder is created.
+
+    Parameters
+    ----------
+    figure : Figure
+    path : Path or Place
+        A file, or one that is reserved already.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    RunError
+        If writing fails; an earlier file is then unchanged.
+    """
+    with reserved_file(path) as place:
+        place.write_bytes(image(figure, place.path.suffix.removeprefix(".")))
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write ``name.png`` and ``name.svg`` to `folder` and return the paths."""
+    """Write ``name.png`` and ``name.svg`` to `folder` and return the paths; a missing folder is created.
+
+    It is for a folder that is written as a whole: earlier files are overwritten, and an OSError is raised as it is.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     written = [folder / f"{name}.{kind}" for kind in KINDS]
-    for path in written:
-        write(figure, path)
+    for path, kind in zip(written, KINDS, strict=True):
+        path.write_bytes(image(figure, kind))
     return written

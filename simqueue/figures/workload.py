@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from simqueue.figures.canvas import legend_below, new_figure, save, say_empty
+from simqueue.figures.canvas import legend_below, new_figure, say_empty
 from simqueue.figures.style import LineStyle, figure_style, line_styles, literal
 
 if TYPE_CHECKING:
@@ -40,11 +39,6 @@ def workload_figure(described: Sequence[WorkloadDescription]) -> Figure:
             named = zip(described, styles, strict=True)
             legend_below(figure, [Line2D([], [], label=literal(one.name), **style.look) for one, style in named])
     return figure
-
-
-def save_workload_figure(described: Sequence[WorkloadDescription], folder: Path) -> list[Path]:
-    """Write the figure to `folder` as PNG and SVG and return the paths."""
-    return save(workload_figure(described), folder, "workload")
 
 
 def _draw_arrivals(ax: Axes, described: Sequence[WorkloadDescription], styles: Sequence[LineStyle]) -> None:

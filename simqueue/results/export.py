@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simqueue.errors import InputError
 from simqueue.request import Status
 
 if TYPE_CHECKING:
+    from simqueue.outputs import Place
     from simqueue.simulation.recording import Recording
 
 
-def export_trace(recording: Recording, path: Path) -> int:
+def export_trace(recording: Recording, place: Place) -> int:
     """Write the requests of a run to a file, one JSON object per line, in order of arrival, and return their number.
 
     Every attempt is a separate request with the arrival time it had in the run, so the trace needs no clients. Requests
@@ -22,17 +21,14 @@ def export_trace(recording: Recording, path: Path) -> int:
 
     Raises
     ------
-    InputError
-        If the file cannot be written.
+    RunError
+        If writing fails; an earlier file is then unchanged.
     """
     number = 0
-    try:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            for row in _rows(recording):
-                file.write(json.dumps(row, allow_nan=False, ensure_ascii=False, separators=(",", ":")) + "\n")
-                number += 1
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+    with place.writing() as path, path.open("w", encoding="utf-8", newline="\n") as file:
+        for row in _rows(recording):
+            file.write(json.dumps(row, allow_nan=False, ensure_ascii=False, separators=(",", ":")) + "\n")
+            number += 1
     return number
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from simqueue.errors import InputError
 from simqueue.names import unknown
+from simqueue.outputs import Place, reserved_file
 from simqueue.results import export, notices, store, tables
 from simqueue.results.display import Displayed
 from simqueue.results.grouping import Warned, grouped
@@ -254,20 +255,21 @@ class Result(Displayed):
         content["warnings"] = list(self.warnings)
         return json.dumps(content, allow_nan=False, ensure_ascii=False, indent=indent)
 
-    def save(self, directory: str | Path, figures: bool = True) -> list[Path]:
+    def save(self, directory: str | Path | Place, figures: bool = True) -> list[Path]:
         """Write tables, summary, resolved scenario and figures to a folder and return the paths of the files.
 
         `simqueue.results.store.save` lists the files, and the folders that can be replaced.
         """
-        return store.save(self, Path(directory), draw=figures)
+        return store.save(self, directory, draw=figures)
 
-    def export_trace(self, path: str | Path, policy: str | None = None, replication: int = 0) -> int:
+    def export_trace(self, path: str | Path | Place, policy: str | None = None, replication: int = 0) -> int:
         """Write the requests of one run as a trace that reproduces the run, and return their number.
 
         Parameters
         ----------
-        path : str or Path
-            A file of JSON lines; a scenario uses it with ``trace: {format: jsonl, path: ..., origin: file}``.
+        path : str, Path or Place
+            A file of JSON lines, or one that is reserved already. A scenario uses it with
+            ``trace: {format: jsonl, path: ..., origin: file}``.
         policy : str, optional
             By default the first. All policies see the same requests, unless users, sessions, timeouts or
             `max_concurrency` make arrivals depend on responses.
@@ -277,11 +279,14 @@ class Result(Displayed):
         ------
         InputError
             If there is no such run or the file cannot be written.
+        RunError
+            If writing fails; an earlier file is then unchanged.
         """
         wanted = policy or next(iter(self.policies), "")
         for run in self.runs:
             if run.policy == wanted and run.replication == replication:
-                return export.export_trace(run.recording, Path(path))
+                with reserved_file(path) as place:
+                    return export.export_trace(run.recording, place)
         if wanted not in self.policies:
             raise InputError(unknown("policy", wanted, self.policies))
         known = [str(run.replication) for run in self.runs if run.policy == wanted]

@@ -12,6 +12,7 @@ import pandas as pd
 from simqueue.datafiles.limits import MOST_TRACE_BYTES
 from simqueue.datafiles.text import check_file, read_json
 from simqueue.errors import InputError
+from simqueue.outputs.place import PARTIAL
 from simqueue.results.display import Displayed
 from simqueue.results.store import MARKER
 from simqueue.statistics.intervals import CONFIDENCE
@@ -78,6 +79,8 @@ def read_result(folder: str | Path) -> StoredResult:
         If the folder contains no result, or if a file is missing or damaged.
     """
     folder = Path(folder)
+    if (folder / PARTIAL).is_file():
+        raise InputError(f"{folder}: is not complete: it was left by a run that was stopped, or that has not ended")
     if not (folder / MARKER).is_file():
         raise InputError(f"{folder}: contains no result of simqueue ({MARKER} is missing)")
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin
@@ -14,7 +15,7 @@ from simqueue.datafiles.yamlfile import Document
 from simqueue.errors import InputError, Problem
 from simqueue.hardware import DtypeSettings, GpuChoice, ModelChoice
 from simqueue.kvcache.settings import KVCacheSettings
-from simqueue.names import PLAIN_RULE, is_plain
+from simqueue.names import LONGEST_NAME, PLAIN_RULE, is_plain
 from simqueue.scenario.policies import PolicyEntry, PolicySettings
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolve import resolve
@@ -27,8 +28,8 @@ from simqueue.steptime import RooflineSettings, StepTimeSettings
 from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.slo import SloSettings, of_run
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
+_NAME = re.compile(r"[^\W_][\w.-]*")  # letters and digits of all scripts
+_UNFIT = re.compile(r"[^\w.-]+")
 
 
 class Scenario(Settings):
@@ -143,7 +144,7 @@ class Scenario(Settings):
     def written_in(self, written: Written, file_name: str | None) -> Self:
         """Return the same scenario, with the record of what was written; its name defaults to that of the file."""
         given_name = written.has(("name",)) or file_name is None
-        name = self.name if given_name else _UNFIT.sub("-", file_name or "").lstrip("-._") or self.name
+        name = self.name if given_name else _fitting(file_name or "") or self.name
         scenario = self.model_copy(update={"name": name})
         scenario._written = written
         return scenario
@@ -210,7 +211,12 @@ class Scenario(Settings):
         return self
 
     def _bad_names(self) -> Iterator[Problem]:
-        if not _NAME.fullmatch(self.name):
+        if len(self.name) > LONGEST_NAME:
+            text = (
+                f"must be at most {LONGEST_NAME} characters, because folders get this name; it has {len(self.name):,}"
+            )
+            yield Problem(("name",), text)
+        elif not _NAME.fullmatch(self.name):
             yield Problem(("name",), "must be letters, digits, '.', '_' and '-', starting with a letter or a digit")
         for name in self.policies:
             if not is_plain(name):
@@ -325,3 +331,9 @@ def _is_cache(value: dict[str, Any]) -> bool:
     except ValidationError:
         return False
     return True
+
+
+def _fitting(file_name: str) -> str:
+    """Return a name for results from the name of a file, empty if it has no letter or digit."""
+    composed = unicodedata.normalize("NFC", file_name)  # macOS stores an accent apart from its letter
+    return _UNFIT.sub("-", composed).lstrip("-._")

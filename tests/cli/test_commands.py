@@ -175,9 +175,10 @@ def test_init_keeps_a_foreign_file_of_the_schemas_name(capsys: Capture, tmp_path
 
 
 def test_init_where_nothing_can_be_written(capsys: Capture, tmp_path: Path) -> None:
-    """A missing folder is bad input."""
-    (line,) = _refused(capsys, "init", str(tmp_path / "no" / "folder.yaml"))
-    assert "cannot be written: No such file or directory" in line
+    """A path below a file is bad input."""
+    (tmp_path / "file").write_text("")
+    (line,) = _refused(capsys, "init", str(tmp_path / "file" / "scenario.yaml"))
+    assert line.endswith("file is a file, not a folder")
 
 
 def test_validate_prints_resolved_values(toy: WriteToy, capsys: Capture) -> None:

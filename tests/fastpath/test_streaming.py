@@ -84,7 +84,7 @@ def test_a_streamed_scenario_has_the_same_summary(scenario: dict[str, Any], tmp_
     """
     kept, streamed = run(scenario), run(scenario, stream_to=tmp_path)
     assert streamed.to_json() == kept.to_json()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "simqueue-stream.json", "two"]
 
 
 def test_several_replications_are_not_streamed(tmp_path: Path) -> None:
@@ -105,11 +105,3 @@ def test_tables_without_rows_are_written_and_replace_those_of_an_earlier_run(tmp
         assert [len(recording.steps[name]) for name in recording.steps] == [0] * len(kept.runs[0].recording.steps)
         assert recording.gaps["gap_s"].dtype == np.float64
         assert streamed.steps.equals(kept.steps)
-
-
-def test_an_opened_sink_removes_the_table_of_an_earlier_run(tmp_path: Path) -> None:
-    """A run that fails leaves no table that looks as if it were its own."""
-    old = tmp_path / "steps.parquet"
-    old.write_bytes(b"earlier")
-    streamed_to(tmp_path)("steps")
-    assert not old.exists()

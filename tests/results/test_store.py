@@ -155,7 +155,7 @@ def test_a_file_as_target_is_refused(record: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="file: is a file"):
         result_of(record()).save(tmp_path / "file")
-    with pytest.raises(InputError, match="cannot be created") as caught:
+    with pytest.raises(InputError, match="file is a file, not a folder") as caught:
         result_of(record()).save(tmp_path / "file" / "out")
     assert "\n" not in str(caught.value)
 
@@ -176,7 +176,7 @@ def test_a_full_disk_leaves_the_earlier_result(record: Any, tmp_path: Path, monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pd.DataFrame, "to_parquet", fail)
-    with pytest.raises(RunError, match="out: results could not be written: No space left on device"):
+    with pytest.raises(RunError, match="out: cannot be written: No space left on device"):
         result_of(record()).save(tmp_path / "out", figures=False)
     assert contents(tmp_path) == before
 

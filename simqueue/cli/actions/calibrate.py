@@ -19,6 +19,7 @@ from simqueue.cli.actions.common import load_hardware, print_warnings
 from simqueue.cli.actions.screen import busy, console, empty_table
 from simqueue.cli.options import Kind
 from simqueue.errors import InputError, Problem
+from simqueue.outputs import Place, reserved_file
 from simqueue.steptime.linear import LinearStepTime
 
 _LINEAR_VALUES = ("overhead_s", "per_prefill_token_s", "decode_base_s", "per_decode_s")
@@ -73,7 +74,8 @@ def calibrate(
     if out.suffix not in {".yaml", ".yml"}:
         raise InputError(f"--out: {out} must end in .yaml, so that scenarios can name it as a preset")
     if kind is Kind.LINEAR:
-        _linear(table, out)
+        with reserved_file(out) as place:
+            _linear(table, place)
         return
     if model is None or gpu is None:
         raise InputError(f"calibrate: --kind {kind.value} needs --model and --gpu")
@@ -82,20 +84,21 @@ def calibrate(
         max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens, blocks=blocks, shortest=shortest
     )
     names = None if free is None else [name.strip() for name in free.split(",")]
-    _calibrate(_Job(table, kind, target, server, base, names, drop_bad_rows), out, quiet=quiet)
+    with reserved_file(out) as place:
+        _calibrate(_Job(table, kind, target, server, base, names, drop_bad_rows), place, quiet=quiet)
 
 
-def _linear(file: Path, out: Path) -> None:
+def _linear(file: Path, place: Place) -> None:
     """Fit a linear step time and write it as the `step_time` of a scenario."""
     rows = read_step_means(file)
     found = fit_linear(rows)
     lines = ["step_time:", "  kind: linear", *(f"  {name}: {getattr(found, name):.6g}" for name in _LINEAR_VALUES)]
     errors = [abs(_linear_s(found, row) / row.mean_s - 1) for row in rows]
-    out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    place.write_text("\n".join(lines) + "\n")
     typer.echo("\n".join(lines))
     mean = sum(errors) / len(errors)
     typer.echo(f"{len(rows)} rows: mean abs error {100 * mean:.1f} %, worst {100 * max(errors):.1f} %")
-    typer.echo(f"written: {out}")
+    typer.echo(f"written: {place.path}")
 
 
 def _linear_s(cost: LinearStepTime, row: StepMean) -> float:
@@ -103,7 +106,7 @@ def _linear_s(cost: LinearStepTime, row: StepMean) -> float:
     return sum(value * term for value, term in zip(values, row.terms(), strict=True))
 
 
-def _calibrate(job: _Job, out: Path, *, quiet: bool) -> None:
+def _calibrate(job: _Job, place: Place, *, quiet: bool) -> None:
     with busy(f"fitting to {job.file.name}", quiet=quiet):
         found, cases = _fitted(job)
     errors = _errors(cases, found)
@@ -114,14 +117,14 @@ def _calibrate(job: _Job, out: Path, *, quiet: bool) -> None:
         fitted_on=f"{job.file.name}, {job.kind.value}, {len(cases)} measurements",
         given=given_by(job.base, found),
     )
-    out.write_text(preset_text(found, origin, errors, valid_range(cases)), encoding="utf-8")
+    place.write_text(preset_text(found, origin, errors, valid_range(cases)))
     _show_values(found)
     _show_errors(errors)
     warnings = list(doubts(found, errors[0], job.base))
     print_warnings(warnings)
-    typer.echo(f"written: {out}")
+    typer.echo(f"written: {place.path}")
     how = "to use it in spite of the warnings" if warnings else "to use it"
-    typer.echo(f"{how}: step_time: {{kind: roofline, preset: {out}}}")
+    typer.echo(f"{how}: step_time: {{kind: roofline, preset: {place.path}}}")
 
 
 def _fitted(job: _Job) -> tuple[Fit, Sequence[Case]]:

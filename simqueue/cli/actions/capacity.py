@@ -14,6 +14,7 @@ from simqueue.cli.actions.screen import console, empty_table, progress_bar
 from simqueue.errors import InputError
 from simqueue.experiment.offered_load import PolicyLoad, policy_loads
 from simqueue.experiment.rates import SHARES, curves, simulated
+from simqueue.outputs import Outputs, Place
 from simqueue.scenario import ResolvedScenario
 
 _ROWS = (
@@ -49,16 +50,18 @@ def capacity(
         raise InputError("--simulate: needs --figure FILE to draw the points in")
     if figure is not None and figure.suffix not in (".png", ".svg"):
         raise InputError(f"--figure: {figure} must end in .png or .svg")
-    found = policy_loads(loaded)
-    if json_:
-        print_json({name: one.plain() for name, one in found.items()})
-    else:
-        _show(found)
-    if figure is not None:
-        points = (replications, requests) if simulate else None
-        _draw(loaded, figure, points, workers, quiet=quiet)
-        if not json_:
-            typer.echo(f"written: {figure}")
+    with Outputs() as outputs:
+        place = None if figure is None else outputs.file(figure)
+        found = policy_loads(loaded)
+        if json_:
+            print_json({name: one.plain() for name, one in found.items()})
+        else:
+            _show(found)
+        if place is not None:
+            points = (replications, requests) if simulate else None
+            _draw(loaded, place, points, workers, quiet=quiet)
+            if not json_:
+                typer.echo(f"written: {figure}")
 
 
 def _show(found: Mapping[str, PolicyLoad]) -> None:
@@ -102,7 +105,7 @@ def _cell(values: Mapping[str, Any], key: str) -> str:
 
 
 def _draw(
-    scenario: ResolvedScenario, file: Path, simulate: tuple[int, int] | None, workers: int | None, *, quiet: bool
+    scenario: ResolvedScenario, place: Place, simulate: tuple[int, int] | None, workers: int | None, *, quiet: bool
 ) -> None:
     """Draw the figure, with simulated points of that many replications and requests if they are given."""
     lines = curves(scenario)
@@ -115,7 +118,4 @@ def _draw(
         size = {"replications": replications, "requests": requests}
         with progress_bar(scenario.name, quiet=quiet) as progress:
             points = simulated(scenario, rates, **size, workers=workers, progress=progress)
-    try:
-        figures.write(figures.capacity_figure(lines, points, scenario.name), file)
-    except OSError as error:
-        raise InputError(f"--figure: {file} cannot be written: {error.strerror}") from error
+    figures.write(figures.capacity_figure(lines, points, scenario.name), place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -66,6 +67,16 @@ def load_hardware(model: str, gpu: str, weights: str | None) -> tuple[Model, Gpu
 def print_json(content: Any) -> None:
     """Print one strict JSON object."""
     typer.echo(json.dumps(content, allow_nan=False))
+
+
+def print_json_text(text: str) -> None:
+    """Print JSON. Characters that stdout cannot encode are escaped as JSON has it."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:  # all such characters are inside strings
+        text = "".join(letter if letter.isascii() else json.dumps(letter)[1:-1] for letter in text)
+    typer.echo(text)
 
 
 def print_warnings(lines: Iterable[str]) -> None:

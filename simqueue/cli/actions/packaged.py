@@ -14,6 +14,7 @@ import typer
 
 from simqueue.cli.columns import Row, listed, terminal_width
 from simqueue.errors import InputError
+from simqueue.outputs import Outputs
 
 _SCHEMA = "simqueue.schema.json"
 _MODELINE = f"# yaml-language-server: $schema={_SCHEMA}\n"
@@ -25,15 +26,11 @@ def init(file: Path) -> None:
     text = files("simqueue.cli").joinpath("first_scenario.yaml").read_text(encoding="utf-8")
     schema = file.parent / _SCHEMA
     _check_schema(schema)
-    try:
-        with file.open("x", encoding="utf-8") as new:
-            new.write(_MODELINE + text)
-        content = import_module("simqueue.scenario.schema").json_schema()
-        schema.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    except FileExistsError:
-        raise InputError(f"{file}: exists already and is not overwritten; give another file name") from None
-    except OSError as error:
-        raise InputError(f"{file}: cannot be written: {error.strerror}") from None
+    content = import_module("simqueue.scenario.schema").json_schema()
+    with Outputs() as outputs:
+        scenario_place, schema_place = outputs.file(file, replace=False), outputs.file(schema)
+        scenario_place.write_text(_MODELINE + text)
+        schema_place.write_text(json.dumps(content, indent=1) + "\n")
     typer.echo(f"written: {file}; run it with: simqueue run {file}")
     typer.echo(f"written: {schema}, with which editors complete and check scenarios")
 

@@ -9,9 +9,10 @@ import typer
 from simqueue.cli.actions.common import load_scenario, print_warnings
 from simqueue.cli.actions.screen import progress_bar
 from simqueue.datafiles.regular import is_folder
-from simqueue.errors import InputError, RunError
+from simqueue.errors import InputError
 from simqueue.experiment import run
 from simqueue.figures.view import ResultView
+from simqueue.outputs import reserved_file
 from simqueue.report.html import html
 from simqueue.report.page import result_page
 from simqueue.results.stored import read_result
@@ -29,20 +30,27 @@ def report(
     """Write the page of a saved result, or of a scenario after running it."""
     if out.suffix not in {".html", ".htm"}:
         raise InputError(f"--out: {out} must end in .html")
-    result: ResultView
-    if is_folder(Path(source)):
-        if set_ or seed is not None or replications is not None:
-            raise InputError(f"{source}: is a saved result; --set, --seed and --replications need a scenario")
-        result = read_result(Path(source))
-    else:
-        scenario = load_scenario(source, set_, seed, replications)
-        with progress_bar(scenario.name, quiet=quiet) as progress:
-            result = run(scenario, progress=progress, workers=workers)
-    page = html(result_page(result))
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise RunError(f"{out}: cannot be written: {error.strerror}") from error
+    with reserved_file(out) as place:
+        result = _result(source, set_, seed, replications, workers, quiet=quiet)
+        place.write_text(html(result_page(result)))
     print_warnings(result.warnings)
     typer.echo(f"written: {out}")
+
+
+def _result(
+    source: str,
+    overrides: list[str] | None,
+    seed: int | None,
+    replications: int | None,
+    workers: int | None,
+    *,
+    quiet: bool,
+) -> ResultView:
+    """Return a saved result, or that of a scenario, which is run."""
+    if is_folder(Path(source)):
+        if overrides or seed is not None or replications is not None:
+            raise InputError(f"{source}: is a saved result; --set, --seed and --replications need a scenario")
+        return read_result(Path(source))
+    scenario = load_scenario(source, overrides, seed, replications)
+    with progress_bar(scenario.name, quiet=quiet) as progress:
+        return run(scenario, progress=progress, workers=workers)

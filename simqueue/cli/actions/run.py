@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
-from simqueue.cli.actions.common import load_scenario, print_warnings
+from simqueue.cli.actions.common import load_scenario, print_json_text, print_warnings
 from simqueue.cli.actions.latencies import summary_overrides
 from simqueue.cli.actions.screen import console, progress_bar, wrapped
+from simqueue.cli.failures import FAILED, report
 from simqueue.engines import ENGINES
 from simqueue.errors import InputError, Problem
 from simqueue.experiment import run as run_scenario
+from simqueue.experiment.replications import check_streamable
+from simqueue.outputs import Outputs, Place
 from simqueue.report.text import comparison_table, notes
+from simqueue.results import store
 from simqueue.results.result import Result
 from simqueue.scenario import Scenario
 
 _RESULTS = Path("results")
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A scenario, and the reserved places of its outputs; None: that output is not wanted."""
+
+    scenario: Scenario
+    folder: Place | None
+    trace: Place | None
+    stream: Place | None
 
 
 def run(
@@ -40,24 +55,34 @@ def run(
     if json_ and json_summary:
         raise InputError("--json and --json-summary: only one of them can be given")
     overrides = [*(set_ or ()), *summary_overrides(percentiles, metrics)]
-    loaded = _load_all(scenarios, overrides, seed, replications)
+    loaded = _load_all(scenarios, overrides, seed, replications, streamed=stream is not None)
     if export_trace is not None and len(loaded) > 1:
         raise InputError(f"--export-trace {export_trace}: needs a single scenario; {len(loaded)} are given")
     as_json = json_ or json_summary
-    for scenario in loaded:
-        with progress_bar(scenario.name, quiet=quiet) as progress:
-            streamed = None if stream is None else stream / scenario.name
-            result = run_scenario(scenario, progress=progress, workers=workers, stream_to=streamed)
-        folder = _folder(scenario, out, several=len(loaded) > 1, by_default=not as_json and stream is None)
-        written = _write(result, folder, export_trace, figures=not no_figures)
+    if out is None and not as_json and stream is None:
+        out, several = _RESULTS, True
+    else:
+        several = len(loaded) > 1
+
+    def do(job: _Job) -> None:
+        result = _result(job, workers, quiet=quiet)
+        written = _write(result, job, figures=not no_figures)
         if as_json:
-            typer.echo(result.to_json(requests=not json_summary))
+            print_json_text(result.to_json(requests=not json_summary))
         else:
             _show(result, written)
 
+    with Outputs() as outputs:
+        _do_all(do, [_reserved(outputs, one, out, stream, export_trace, several=several) for one in loaded])
+
 
 def _load_all(
-    arguments: Sequence[str], overrides: list[str] | None, seed: int | None, replications: int | None
+    arguments: Sequence[str],
+    overrides: list[str] | None,
+    seed: int | None,
+    replications: int | None,
+    *,
+    streamed: bool,
 ) -> list[Scenario]:
     """Load all scenarios before the first one runs, and collect the errors of all."""
     loaded: list[Scenario] = []
@@ -65,6 +90,10 @@ def _load_all(
     for argument in arguments:
         try:
             scenario = load_scenario(argument, overrides, seed, replications)
+            if streamed:
+                check_streamable(scenario.resolve())
+            if len(arguments) > 1:  # a single one is checked when it is run
+                scenario.resolve().check_traffic()
         except InputError as error:
             problems += error.problems
             continue
@@ -77,19 +106,63 @@ def _load_all(
     return loaded
 
 
-def _folder(scenario: Scenario, out: Path | None, *, several: bool, by_default: bool) -> Path | None:
-    """Return the folder for the results of a scenario, or None if none are to be written."""
-    if out is None:
-        return _RESULTS / scenario.name if by_default else None
-    return out / scenario.name if several else out
+def _reserved(
+    outputs: Outputs,
+    scenario: Scenario,
+    out: Path | None,
+    stream: Path | None,
+    export_trace: Path | None,
+    *,
+    several: bool,
+) -> _Job:
+    """Reserve what will be written for a scenario. With `several`, its results are a folder of its name in `out`."""
+    folder = trace = streamed = None
+    if out is not None:
+        folder = outputs.folder(out / scenario.name if several else out, store.MARKER)
+    if export_trace is not None:
+        trace = outputs.file(export_trace)
+    if stream is not None:
+        from simqueue.results.streaming import MARKER  # noqa: PLC0415 - pyarrow loads slowly, and few runs stream
+
+        streamed = outputs.folder(stream / scenario.name, MARKER, keep_partial=True)
+    return _Job(scenario, folder, trace, streamed)
 
 
-def _write(result: Result, folder: Path | None, export_trace: Path | None, *, figures: bool) -> list[Path]:
-    written = [] if folder is None else result.save(folder, figures=figures)
-    if export_trace is None:
+def _do_all(do: Callable[[_Job], None], jobs: Sequence[_Job]) -> None:
+    """Do all jobs. If one of several fails, its error is printed, the others are done, and the command exits with 1."""
+    if len(jobs) == 1:
+        do(jobs[0])
+        return
+    failed = False
+    for job in jobs:
+        try:
+            do(job)
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            report(error, job.scenario.name)
+            failed = True
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _result(job: _Job, workers: int | None, *, quiet: bool) -> Result:
+    """Run a scenario. If a streamed run is stopped, say where its tables are."""
+    try:
+        with progress_bar(job.scenario.name, quiet=quiet) as progress:
+            return run_scenario(job.scenario, progress=progress, workers=workers, stream_to=job.stream)
+    except BaseException:
+        if job.stream is not None and job.stream.keeps_partial():
+            typer.echo(f"note: what was written until then is in {job.stream.partial_path}, in parts", err=True)
+        raise
+
+
+def _write(result: Result, job: _Job, *, figures: bool) -> list[Path]:
+    written = [] if job.folder is None else result.save(job.folder, figures=figures)
+    if job.trace is None:
         return written
-    result.export_trace(export_trace)
-    return [*written, export_trace]
+    result.export_trace(job.trace)
+    return [*written, job.trace.path]
 
 
 def _show(result: Result, written: Sequence[Path]) -> None:

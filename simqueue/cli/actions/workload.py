@@ -11,9 +11,10 @@ import typer
 from rich.table import Table
 
 from simqueue import figures
-from simqueue.cli.actions.common import load_scenario
+from simqueue.cli.actions.common import load_scenario, print_json_text
 from simqueue.cli.actions.screen import console, empty_table
 from simqueue.errors import InputError, inside
+from simqueue.outputs import Outputs, Place
 from simqueue.scenario import ResolvedScenario
 from simqueue.scenario.resolved import workload_path
 from simqueue.workload.describe import PERCENTILES, LengthDescription, WorkloadDescription, describe
@@ -28,30 +29,28 @@ def workload(
     if json_ and out is not None:
         raise InputError("workload: --out cannot be used with --json, which draws no figure")
     loaded = load_scenario(scenario, set_, seed).resolve()
-    described = _described(loaded)
     if json_:
-        typer.echo(json.dumps({one.name: _values(one) for one in described}, allow_nan=False, ensure_ascii=False))
+        described = _described(loaded)
+        values = {one.name: _values(one) for one in described}
+        print_json_text(json.dumps(values, allow_nan=False, ensure_ascii=False))
         return
     folder = out or _RESULTS / f"{loaded.name}-workload"
-    if not no_figures:
-        _create(folder)
-    for line in (note for one in described for note in one.notes):
-        typer.echo(f"note: {line}")
-    console().print(_table(described))
-    if not no_figures:
-        typer.echo("written:")
-        for path in figures.save_workload_figure(described, folder):
-            typer.echo(f"  {path}")
+    with Outputs() as outputs:
+        places = [] if no_figures else [outputs.file(folder / f"workload.{kind}") for kind in ("png", "svg")]
+        described = _described(loaded)
+        for line in (note for one in described for note in one.notes):
+            typer.echo(f"note: {line}")
+        console().print(_table(described))
+        if places:
+            _draw(described, places)
 
 
-def _create(folder: Path) -> None:
-    """Create the folder of the figure if it does not exist."""
-    if folder.is_file():
-        raise InputError(f"{folder}: is a file; must be a folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be created: {error.strerror}") from error
+def _draw(described: Sequence[WorkloadDescription], places: Sequence[Place]) -> None:
+    figure = figures.workload_figure(described)
+    typer.echo("written:")
+    for place in places:
+        figures.write(figure, place)
+        typer.echo(f"  {place.path}")
 
 
 def _described(scenario: ResolvedScenario) -> list[WorkloadDescription]:
