@@ -16,6 +16,9 @@ INTERRUPTED = 130
 """The exit code of a command that was interrupted, as shells have it."""
 
 
+_LONGEST_PLACE = 300
+"""Characters of a file name, or of what was given with a flag, in a message."""
+
 KeyPath = tuple[str | int, ...]
 """Keys and list indices from the top of a scenario down to one value."""
 
@@ -55,7 +58,7 @@ class Problem:
         """Return the problem in one line: place, path, value, text."""
         name = ".".join(shortened(str(step)) for step in self.path)
         subject = f"{name} = {self.value}" if name and self.value else name
-        line = ": ".join(part for part in (self.place, subject, self.text) if part)
+        line = ": ".join(part for part in (shortened(self.place, _LONGEST_PLACE), subject, self.text) if part)
         return shortened(printable(line), LONGEST_LINE)
 
 

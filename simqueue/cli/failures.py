@@ -10,6 +10,7 @@ from typing import Final
 import typer
 
 from simqueue.errors import InputError, SimqueueError
+from simqueue.printable import printable
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -43,5 +44,5 @@ def report(error: Exception, subject: str = "") -> int:
 
 def print_error(message: str, subject: str = "") -> None:
     """Print an error, each of its lines as one on stderr."""
-    for line in message.splitlines():
+    for line in map(printable, message.splitlines()):
         typer.echo(f"error: {subject}: {line}" if subject else f"error: {line}", err=True)

@@ -17,15 +17,15 @@ def write_marker(folder: Path, marker: str, version: str, files: Sequence[str]) 
     (folder / marker).write_text(content + "\n", encoding="utf-8", newline="\n")
 
 
-def check_replaceable(target: Path, shown: Path, marker: str) -> None:
+def check_replaceable(target: Path, shown: str, marker: str) -> None:
     """Raise `InputError` unless a folder is missing, has no files, or has only files that its marker lists.
 
     Parameters
     ----------
     target : Path
         The folder, as an absolute path without links.
-    shown : Path
-        The folder as the user wrote it.
+    shown : str
+        The folder in messages.
     marker : str
         Name of the marker, see `write_marker`.
     """

@@ -14,7 +14,7 @@ from typing import Self
 
 from simqueue.errors import InputError, RunError
 from simqueue.outputs.earlier import check_replaceable
-from simqueue.outputs.place import Place, absolute, reason
+from simqueue.outputs.place import Place, absolute, reason, shown
 
 
 class FilePlace(Place):
@@ -34,13 +34,13 @@ class FilePlace(Place):
     def check(self) -> None:
         """Raise InputError if there is a folder, or a file that must not be replaced."""
         if self.target.is_dir():
-            raise InputError(f"{self.path}: is a folder; must be a file")
+            raise InputError(f"{self.shown}: is a folder; must be a file")
         if not self.target.exists():
             return
         if not self._replace:
-            raise InputError(f"{self.path}: exists already and is not overwritten; give another file name")
+            raise InputError(f"{self.shown}: exists already and is not overwritten; give another file name")
         if not os.access(self.target, os.W_OK):
-            raise InputError(f"{self.path}: cannot be written: Permission denied")
+            raise InputError(f"{self.shown}: cannot be written: Permission denied")
 
     def _swap(self) -> None:
         with suppress(FileNotFoundError):
@@ -52,7 +52,7 @@ class DirectPlace(Place):
     """A pipe, a device, or the file to which the output of this process goes: written at once, never replaced."""
 
     def __init__(self, path: Path) -> None:
-        self.path = self.target = path
+        self.path, self.target, self.shown = path, path, shown(path)
 
     @contextmanager
     def writing(self) -> Iterator[Path]:
@@ -60,7 +60,7 @@ class DirectPlace(Place):
         try:
             yield self.path
         except OSError as error:
-            raise RunError(f"{self.path}: cannot be written: {reason(error)}") from error
+            raise RunError(f"{self.shown}: cannot be written: {reason(error)}") from error
 
     def check(self) -> None:
         """Do nothing: what it is was checked."""
@@ -87,7 +87,7 @@ class FolderPlace(Place):
 
     def check(self) -> None:
         """Raise InputError if the folder contains anything but an earlier output."""
-        check_replaceable(self.target, self.path, self._marker)
+        check_replaceable(self.target, self.shown, self._marker)
 
     def keeps_partial(self) -> bool:
         """Whether there is anything to keep."""
@@ -141,12 +141,12 @@ class Outputs:
 
     def _check_apart(self, path: Path) -> None:
         """Raise InputError if a path is that of another output of this command, or one is inside the other."""
-        target = absolute(path)
+        target, name = absolute(path), shown(path)
         for other in self._places:
             if target.is_relative_to(other.target):
-                raise InputError(f"{path}: is {other.path} or inside it, which is another output of this command")
+                raise InputError(f"{name}: is {other.shown} or inside it, which is another output of this command")
             if other.target.is_relative_to(target):
-                raise InputError(f"{path}: contains {other.path}, which is another output of this command")
+                raise InputError(f"{name}: contains {other.shown}, which is another output of this command")
 
 
 @contextmanager
@@ -156,7 +156,7 @@ def reserved_file(path: str | Path | Place) -> Iterator[Place]:
         yield path
         return
     with Outputs() as outputs:
-        yield outputs.file(Path(path))
+        yield outputs.file(_path(path))
 
 
 @contextmanager
@@ -166,7 +166,13 @@ def reserved_folder(path: str | Path | Place, marker: str, *, keep_partial: bool
         yield path
         return
     with Outputs() as outputs:
-        yield outputs.folder(Path(path), marker, keep_partial=keep_partial)
+        yield outputs.folder(_path(path), marker, keep_partial=keep_partial)
+
+
+def _path(given: str | Path) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise InputError(f"{given!r}: must be a path")
+    return Path(given)
 
 
 def _is_direct(path: Path) -> bool:

@@ -18,6 +18,7 @@ from typing import Final
 
 from simqueue.errors import InputError, RunError
 from simqueue.outputs.lock import lock
+from simqueue.printable import shortened
 
 PARTIAL: Final = "simqueue-partial.json"
 """File in a partial folder: it marks the folder, and its lock says whether a process still writes to it."""
@@ -25,6 +26,7 @@ _NEW, _OLD = "new", "old"
 _SUFFIX: Final = ".partial"
 _LONGEST_STEM: Final = 200
 """Longest part of a name, in characters, that the name of its partial folder repeats; file systems allow 255 bytes."""
+_LONGEST_SHOWN: Final = 300
 _NOTE: Final = "output of a run that has not ended, or that was stopped; what is here is not complete"
 
 
@@ -44,6 +46,8 @@ class Place(ABC):
     ----------
     path, target : Path
         As given, and as an absolute path without links.
+    shown : str
+        The path in messages.
 
     Raises
     ------
@@ -52,7 +56,7 @@ class Place(ABC):
     """
 
     def __init__(self, path: Path, prefix: str = ".") -> None:
-        self.path, self.target = path, absolute(path)
+        self.path, self.target, self.shown = path, absolute(path), shown(path)
         self.partial = self.target.parent / f"{prefix}{_stem(self.target.name)}{_SUFFIX}"
         self._made: list[Path] = []
         self._lock: int | None = None
@@ -62,7 +66,7 @@ class Place(ABC):
             self._reserve()
         except OSError as error:
             self.close()
-            raise InputError(f"{path}: cannot be written: {reason(error)}") from error
+            raise InputError(f"{self.shown}: cannot be written: {reason(error)}") from error
         except InputError:
             self.close()
             raise
@@ -102,7 +106,7 @@ class Place(ABC):
         try:
             yield self.new
         except OSError as error:
-            raise RunError(f"{self.path}: cannot be written: {reason(error)}") from error
+            raise RunError(f"{self.shown}: cannot be written: {reason(error)}") from error
         self._finish()
 
     def _finish(self) -> None:
@@ -111,8 +115,8 @@ class Place(ABC):
             self.check()
             self._swap()
         except (OSError, InputError) as error:
-            why = reason(error) if isinstance(error, OSError) else str(error).removeprefix(f"{self.path}: ")
-            raise RunError(f"{self.path}: {why}; {self._kept()}") from error
+            why = reason(error) if isinstance(error, OSError) else str(error).removeprefix(f"{self.shown}: ")
+            raise RunError(f"{self.shown}: {why}; {self._kept()}") from error
         self._made.clear()
         self.close()
 
@@ -164,7 +168,7 @@ class Place(ABC):
         missing = [folder for folder in self.target.parents if not folder.exists()]
         nearest = self.target.parents[len(missing)]
         if not nearest.is_dir():
-            raise InputError(f"{self.path}: {_shown(nearest, self.path)} is a file, not a folder")
+            raise InputError(f"{self.shown}: {_as_given(nearest, self.path)} is a file, not a folder")
         for folder in reversed(missing):
             with suppress(FileExistsError):  # another process has made it in between
                 folder.mkdir()
@@ -180,14 +184,14 @@ class Place(ABC):
             except FileNotFoundError:  # another process has removed it in between
                 continue
             if found is None:
-                raise InputError(f"{self.path}: another run is writing to it{self._owner()}; choose another path")
+                raise InputError(f"{self.shown}: another run is writing to it{self._owner()}; choose another path")
             self._lock = found
             self._clear()
             note = {"what": _NOTE, "target": self.target.name, "process": os.getpid()}
             os.ftruncate(found, 0)
             os.write(found, (json.dumps(note, indent=2) + "\n").encode())
             return
-        raise InputError(f"{self.path}: other runs are writing to it; choose another path")
+        raise InputError(f"{self.shown}: other runs are writing to it; choose another path")
 
     def _check_partial(self) -> None:
         """Raise InputError if there is something at the partial folder that was not written by this module."""
@@ -195,7 +199,7 @@ class Place(ABC):
         foreign = sorted(there - {PARTIAL, _NEW, _OLD})
         if foreign or (there and PARTIAL not in there):
             name = (foreign or sorted(there))[0]
-            raise InputError(f"{self.path}: {self.partial.name} is in the way: it contains {name}; move it away")
+            raise InputError(f"{self.shown}: {self.partial.name} is in the way: it contains {name}; move it away")
 
     def _clear(self) -> None:
         """Remove what a killed process left. What it was about to replace gets its name back."""
@@ -220,6 +224,11 @@ def reason(error: OSError) -> str:
     return " ".join((error.strerror or str(error)).split())
 
 
+def shown(path: Path) -> str:
+    """Return a path for a message, shortened if it is very long."""
+    return shortened(str(path), _LONGEST_SHOWN)
+
+
 def absolute(path: Path) -> Path:
     """Return a path from the root without links; it need not exist.
 
@@ -232,10 +241,10 @@ def absolute(path: Path) -> Path:
         return path.resolve()
     except (OSError, RuntimeError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else " ".join(str(error).split())
-        raise InputError(f"{path}: cannot be written: {why}") from error
+        raise InputError(f"{shown(path)}: cannot be written: {why}") from error
 
 
-def _shown(folder: Path, like: Path) -> Path:
+def _as_given(folder: Path, like: Path) -> Path:
     """Return a folder relative to the current one, if `like` is relative and it is inside."""
     here = Path.cwd()
     return folder.relative_to(here) if not like.is_absolute() and folder.is_relative_to(here) else folder

@@ -221,8 +221,9 @@ def _join(parts: list[Path], path: Path) -> None:
         writer = pq.ParquetWriter(file, pq.read_schema(parts[0]), compression="zstd")
         try:
             for part in parts:
-                for rows in pq.read_table(part, use_threads=False, partitioning=None).combine_chunks().to_batches():
-                    writer.write_batch(rows)
+                with pq.ParquetFile(part) as chunk:
+                    for rows in chunk.read(use_threads=False).combine_chunks().to_batches():
+                        writer.write_batch(rows)
             writer.close()
         except OSError:
             writer.is_open = False  # or it tries again when it is deleted, and prints a traceback

@@ -19,14 +19,14 @@ from simqueue.experiment import run
 from simqueue.results.stored import read_result
 from simqueue.simulation import columns
 
-ROWS = 20
+ROWS = 200
 SCENARIO: dict[str, Any] = {
     "name": "long",
     "step_time": {"kind": "constant", "seconds": 0.01},
     "kv_cache": {"blocks": 100},
     "workload": {
-        "num_requests": 400,
-        "arrivals": {"process": "poisson", "rate_rps": 40},
+        "num_requests": 1200,
+        "arrivals": {"process": "poisson", "rate_rps": 60},
         "prompt_tokens": {"distribution": "uniform", "low": 1, "high": 30},
         "output_tokens": {"distribution": "geometric", "mean": 4},
     },
@@ -78,13 +78,13 @@ def check_partial(partial: Path, whole: Path) -> None:
 
 def test_a_stopped_run_is_marked_and_the_earlier_stream_is_whole(tmp_path: Path) -> None:
     """After Ctrl-C the earlier stream is as it was, and what was written is beside it, to the last chunk."""
-    run(SCENARIO, stream_to=tmp_path / "long")
+    run(SCENARIO, check=False, stream_to=tmp_path / "long")
     before = tables(tmp_path / "long")
     with pytest.raises(KeyboardInterrupt):
-        run(SCENARIO, stream_to=tmp_path / "long", progress=after(200, stop))
+        run(SCENARIO, check=False, stream_to=tmp_path / "long", progress=after(1100, stop))
     assert tables(tmp_path / "long") == before
     check_partial(tmp_path / "long.partial", tmp_path / "long")
-    run(SCENARIO | {"seed": 1}, stream_to=tmp_path / "long")
+    run(SCENARIO | {"seed": 1}, check=False, stream_to=tmp_path / "long")
     assert [path.name for path in tmp_path.iterdir()] == ["long"]
     assert tables(tmp_path / "long").keys() == before.keys()
     assert tables(tmp_path / "long") != before
@@ -96,26 +96,26 @@ def test_a_killed_run_leaves_tables_that_can_be_read(tmp_path: Path) -> None:
         "import json, os, signal, sys; import simqueue as sq; from simqueue.simulation import columns\n"
         f"columns.STREAMED_ROWS = {ROWS}\n"
         "def progress(policy, ended, total):\n"
-        "    if policy == 'two' and ended >= 200: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "sq.run(json.loads(sys.argv[1]), stream_to=sys.argv[2], progress=progress)"
+        "    if policy == 'two' and ended >= 1100: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "sq.run(json.loads(sys.argv[1]), check=False, stream_to=sys.argv[2], progress=progress)"
     )
     command = [sys.executable, "-c", program, json.dumps(SCENARIO), str(tmp_path / "long")]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     assert [path.name for path in tmp_path.iterdir()] == ["long.partial"]
-    run(SCENARIO, stream_to=tmp_path / "whole")
+    run(SCENARIO, check=False, stream_to=tmp_path / "whole")
     check_partial(tmp_path / "long.partial", tmp_path / "whole")
 
 
 def test_a_full_disk_ends_a_stream_in_one_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The chunks cannot become one file: they are kept, and so is the earlier stream, and nothing is printed."""
-    run(SCENARIO | {"seed": 1}, stream_to=tmp_path / "long")
+    run(SCENARIO | {"seed": 1}, check=False, stream_to=tmp_path / "long")
     before = tables(tmp_path / "long")
     largest = max(len(content) for content in before.values())
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest // 2, limits[1]))
     try:
         with pytest.raises(RunError, match=r"\.parquet: cannot be written: File too large$"):
-            run(SCENARIO, stream_to=tmp_path / "long")
+            run(SCENARIO, check=False, stream_to=tmp_path / "long")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert tables(tmp_path / "long") == before
@@ -126,10 +126,10 @@ def test_a_full_disk_ends_a_stream_in_one_line(tmp_path: Path, capfd: pytest.Cap
 
 def test_a_folder_of_other_files_is_refused_before_the_run(tmp_path: Path) -> None:
     """A file of one's own in a stream, or in the way of one, is bad input before the first request."""
-    run(SCENARIO, stream_to=tmp_path / "long")
+    run(SCENARIO, check=False, stream_to=tmp_path / "long")
     (tmp_path / "long" / "one" / "notes.txt").write_text("mine")
     (tmp_path / "file").write_text("x")
     for path, words in (("long", r"one/notes\.txt is not part of"), ("file", "is a file"), ("file/x", "is a file")):
         with pytest.raises(InputError, match=words):
-            run(SCENARIO, stream_to=str(tmp_path / path), progress=lambda *_: pytest.fail("has run"))
+            run(SCENARIO, check=False, stream_to=str(tmp_path / path), progress=lambda *_: pytest.fail("has run"))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "long"]

@@ -90,7 +90,7 @@ def test_a_streamed_scenario_has_the_same_summary(scenario: dict[str, Any], tmp_
 def test_several_replications_are_not_streamed(tmp_path: Path) -> None:
     """Replications share no folder: asking for both is refused in one line."""
     with pytest.raises(InputError, match="needs a single replication"):
-        run(SCENARIO | {"replications": 2}, stream_to=tmp_path)
+        run(RANDOM | {"replications": 2}, stream_to=tmp_path)
 
 
 def test_tables_without_rows_are_written_and_replace_those_of_an_earlier_run(tmp_path: Path) -> None:

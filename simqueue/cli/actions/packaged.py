@@ -25,10 +25,10 @@ def init(file: Path) -> None:
     """Write the first scenario to a new file, and the schema that editors check it with beside it."""
     text = files("simqueue.cli").joinpath("first_scenario.yaml").read_text(encoding="utf-8")
     schema = file.parent / _SCHEMA
-    _check_schema(schema)
-    content = import_module("simqueue.scenario.schema").json_schema()
     with Outputs() as outputs:
         scenario_place, schema_place = outputs.file(file, replace=False), outputs.file(schema)
+        _check_schema(schema)
+        content = import_module("simqueue.scenario.schema").json_schema()
         scenario_place.write_text(_MODELINE + text)
         schema_place.write_text(json.dumps(content, indent=1) + "\n")
     typer.echo(f"written: {file}; run it with: simqueue run {file}")
