@@ -120,6 +120,7 @@ SECTIONS: Final[Mapping[str, tuple[Line, ...]]] = {
         Line("throughput", "request_throughput", unit="req/s", better="higher", of_classes=True),
         Line("output", "output_throughput", unit="tok/s", better="higher"),
         Line("goodput", "request_goodput", unit="req/s", better="higher", optional=True, usual=None, of_classes=True),
+        Line("good requests", GOOD, share, better="higher", optional=True, usual=None, of_classes=True),
     ),
     "Time to first token": (
         Line("TTFT mean", "mean_ttft_ms", unit="ms", better="lower", of_classes=True),
@@ -194,10 +195,8 @@ def _latencies(metrics: Sequence[str], percentiles: Sequence[float]) -> Iterator
 
 
 def _objectives(result: ResultView) -> tuple[Line, ...]:
-    """Return a line for each limit of a run, after that of the share of good requests."""
-    lines = [Line("good requests", GOOD, share, better="higher", optional=True, usual=None, of_classes=True)]
-    lines += [_limited(name, f"<= {limit_ms:g}") for name, limit_ms in of_run(result.slo).items()]
-    return tuple(lines)
+    """Return a line for each limit of the run."""
+    return tuple(_limited(name, f"<= {limit_ms:g}") for name, limit_ms in of_run(result.slo).items())
 
 
 def class_objectives(result: ResultView) -> dict[str, Line]:
