@@ -53,6 +53,7 @@ COMPILED = (
     "simqueue/simulation/steprows.py",
     "simqueue/simulation/tokens.py",
     "simqueue/simulation/recorder.py",
+    "simqueue/simulation/progress.py",
     "simqueue/simulation/replica.py",
     "simqueue/simulation/simulate.py",
 )

@@ -38,14 +38,20 @@ def chunk_of(policy: IterationPolicy, job: Job, step: Step) -> int:
     Raises
     ------
     RunError
-        If it is not a whole number, or not part of what is left to compute.
+        If it is not a whole number, not part of what is left to compute, or more than is left of the budget.
     """
     rest = job.known_tokens - job.computed_tokens
     new = _whole_number(policy, "chunk", policy.chunk(job, step))
     if not 0 <= new <= rest:
-        given = f"{type(policy).__name__}.chunk gives {new} tokens to '{job.request.request_id}'"
-        raise RunError(f"{given}: must be 0 to {rest}, its rest")
+        raise _wrong_chunk(policy, job, new, f"{rest}, its rest")
+    if new > step.budget and not (policy.runs_long_prompts_alone and new == rest and step.is_empty):
+        raise _wrong_chunk(policy, job, new, f"{step.budget}, what is left of the budget of the step")
     return new
+
+
+def _wrong_chunk(policy: IterationPolicy, job: Job, new: int, most: str) -> RunError:
+    given = f"{type(policy).__name__}.chunk gives {new} tokens to '{job.request.request_id}'"
+    return RunError(f"{given}: must be 0 to {most}")
 
 
 def victim_of(policy: IterationPolicy, step: Step) -> Job:

@@ -48,7 +48,7 @@ class Plan:
         Requests whose last token comes with the steps taken of this plan; `Policy.take` adds to it.
     finishing : list of Job
         Requests that leave when the steps taken of this plan are committed: those of `ended` if seats are given back
-        with the last token, and cancelled requests.
+        with the last token, and cancelled requests, which get no token of its last step.
     left_out : sequence of Job
         Decoding requests that get no token in this step.
     members : list of (Job, tokens)
@@ -172,20 +172,21 @@ class Policy:
 
     @abstractmethod
     def cancel(self, job: Job, uncommitted: Sequence[Plan]) -> list[Job]:
-        """Stop counting `job` from the next plan on. If it runs, it leaves when the last plan in flight is committed.
+        """Stop counting `job` from the next plan on. If it runs, it leaves when the plan under way is committed.
 
         Parameters
         ----------
         job : Job
             A request that was added and has not left.
         uncommitted : sequence of Plan
-            The plans that are still to be committed, oldest first. All of their repeats that run have been taken.
+            The plans that are still to be committed: the one under way, and with two steps in flight possibly the next
+            one. All of their repeats that run have been taken.
 
         Returns
         -------
         list of Job
             The requests that leave at once: `job`, if it waits or no plan is in flight, and requests that have all
-            their tokens and waited only for it. Empty if `job` was added to the ``finishing`` of one of the plans.
+            their tokens and waited only for it. Empty if `job` was added to the ``finishing`` of the plan under way.
         """
         raise NotImplementedError
 

@@ -22,6 +22,7 @@ class Continuous(IterationPolicy):
     Settings: ClassVar[type[ContinuousSettings]] = ContinuousSettings
     summary: ClassVar[str] = "requests join and leave between steps, prompts are not split (Orca)"
     steady_rules: ClassVar[tuple[str, ...]] = ("budget", "chunk", "compose")
+    runs_long_prompts_alone: ClassVar[bool] = True
 
     def __init__(self, settings: ContinuousSettings, kv: KVCache, limits: RequestLimits) -> None:
         super().__init__(settings, kv, limits)

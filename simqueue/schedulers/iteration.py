@@ -27,7 +27,7 @@ from typing import ClassVar, SupportsIndex
 
 from mypy_extensions import mypyc_attr
 
-from simqueue.errors import InputError
+from simqueue.errors import InputError, RunError
 from simqueue.kvcache.base import KVCache
 from simqueue.request import Job, Request
 from simqueue.schedulers.answers import budget_of, queue_of
@@ -65,6 +65,8 @@ class IterationPolicy(Policy):
     """
 
     steady_rules: ClassVar[tuple[str, ...]] = ("*",)
+    runs_long_prompts_alone: ClassVar[bool] = False
+    """Whether a prompt that is longer than the budget can run in a step of its own."""
     walks: bool = False
     """Whether every step walks the batch, as otherwise only a step does in which something is short (for checks)."""
 
@@ -152,9 +154,7 @@ class IterationPolicy(Policy):
         """Stop counting `job`; see `Policy.cancel`."""
         if job in self.running:
             if uncommitted:
-                if job not in self.seats.leaving:
-                    self.seats.stop(job)
-                    uncommitted[-1].finishing.append(job)
+                self._leave_with_first(job, uncommitted)
                 return []
             self.kv.release(job, self.seats.vacate(job))
         elif len(uncommitted) > 1 and job in uncommitted[-1].preempted:
@@ -166,6 +166,18 @@ class IterationPolicy(Policy):
         self.kv.forget(job)
         return [job]
 
+    def _leave_with_first(self, job: Job, uncommitted: Sequence[Plan]) -> None:
+        """Let a cancelled `job` that runs leave with the plan under way, even if the next one runs it too."""
+        under_way, latest = uncommitted[0], uncommitted[-1]
+        if job not in self.seats.leaving:
+            self.seats.stop(job)
+        elif job in under_way.finishing:
+            return
+        else:
+            latest.finishing.remove(job)
+        under_way.finishing.append(job)
+        self.seats.cancelled[job] = None
+
     def plan(self, now_s: float) -> Plan | None:
         """Decide the next step."""
         step = Step(self, now_s, budget_of(self))
@@ -176,6 +188,8 @@ class IterationPolicy(Policy):
         """Take blocks and move the counters for `n` more repeats."""
         if n:
             decodes = self.seats.decodes
+            if decodes.steps + n > decodes.next_end:
+                raise RunError(f"{type(self).__name__}: a plan repeats beyond the last token of a request")
             self.kv.take(decodes.demand_of(n))
             plan.ended.extend(self.seats.step(n))
             self.kv.step_number = decodes.steps
@@ -185,8 +199,10 @@ class IterationPolicy(Policy):
         kv, seats = self.kv, self.seats
         for job in plan.finishing:
             if job in seats.leaving:
+                served = job not in seats.cancelled
                 tokens = seats.vacate(job)
-                kv.complete(job, tokens)
+                if served:
+                    kv.complete(job, tokens)
                 kv.release(job, tokens)
             else:  # preempted by the plan after this one
                 self.waiting.remove(job)

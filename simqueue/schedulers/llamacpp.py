@@ -54,8 +54,8 @@ class LlamaCpp(IterationPolicy):
         step.continue_prefills()
 
     def budget(self) -> int:
-        """Return n_batch."""
-        return self.n_batch
+        """Return n_batch, or one token for each answer if there are more answers."""
+        return max(self.n_batch, self.decodes.seqs)
 
     def chunk(self, job: Job, step: Step) -> int:
         """Return the rest of the prompt, as far as the batch has room."""

@@ -27,6 +27,8 @@ class Seats:
     running : dict of Job to None
         All of them, in order of admission.
     prefilling, leaving : dict of Job to None
+    cancelled : dict of Job to None
+        Those of the leaving requests whose last token will not be delivered.
     decodes : DecodeCounters
     steps : int
         Steps planned so far.
@@ -38,6 +40,7 @@ class Seats:
         self.running: dict[Job, None] = {}
         self.prefilling: dict[Job, None] = {}
         self.leaving: dict[Job, None] = {}
+        self.cancelled: dict[Job, None] = {}
         self.decodes = DecodeCounters(kv.block_size, grows=kv.grows)
         self.steps = 0
         self._admissions = 0
@@ -88,6 +91,7 @@ class Seats:
             del self.prefilling[job]
         else:
             del self.leaving[job]
+            self.cancelled.pop(job, None)
         return job.computed_tokens
 
     def check(self) -> None:

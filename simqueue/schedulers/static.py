@@ -157,6 +157,8 @@ class Static(Policy):
     def take(self, plan: Plan, n: int) -> None:
         """Make `n` more tokens per row."""
         if n and self.wave is not None:
+            if self.wave.made + n > self.wave.next_end:
+                raise RunError(f"{type(self).__name__}: a plan repeats beyond the last token of a request")
             self._step(self.wave, plan, n)
 
     def commit(self, plan: Plan) -> None:

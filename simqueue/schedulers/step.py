@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from simqueue.schedulers.iteration import IterationPolicy
 
 new_tuple = tuple.__new__
+MOST_REFUSALS = 1000
+"""Attempts in a row to admit one request in one step, all in vain, after which the policy is stuck."""
 
 
 class Step(Plan):
@@ -65,12 +67,20 @@ class Step(Plan):
         self._tail_decodes = 0
         """Recomputed contexts of which only the newest token is left to compute. They count as decodes."""
         self._tail_context = 0
+        self._refused: Job | None = None
+        self._refusals = 0
+        """How often in a row that request was not admitted."""
         self._head_may_grow = False
         """Whether a request that was not admitted can find more of its tokens cached at the next step."""
         self._fed: list[tuple[Job, int]] | None = [] if policy.observed else None
         # Until the decodes take part in this step, what they have made ends with the step before.
         decodes = seats.decodes
         kv.step_number = decodes.steps if decodes.seqs else decodes.steps + 1
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no request was given tokens in this step yet."""
+        return not (self.pieces or self._has_decodes())
 
     def has_served(self, job: Job) -> bool:
         """Return whether `job` was given prompt tokens in this step, so that it cannot be preempted in it."""
@@ -136,14 +146,27 @@ class Step(Plan):
         if not (fits and may_admit(policy, job, self)):
             job.computed_tokens = 0
             self._head_may_grow |= hit.may_grow
+            self._note_refusal(job)
             return False
         self.seat(policy.waiting.pop(), cached)
         kv.admit(job, hit, cached + new)
         self.prefill(job, new)
         return True
 
+    def _note_refusal(self, job: Job) -> None:
+        """Count attempts in vain; a policy that repeats them for ever is stopped."""
+        self._refusals = self._refusals + 1 if job is self._refused else 1
+        self._refused = job
+        if self._refusals > MOST_REFUSALS:
+            given = f"gave False for '{job.request.request_id}' {self._refusals} times in a row in one step"
+            raise misuse(self._policy, "step.admit_head", given)
+
     def seat(self, job: Job, cached_tokens: int) -> None:
         """Give a seat to `job`, which has left the queue with `cached_tokens` of its context computed."""
+        if len(self._seats.running) >= self._seats.total:
+            raise misuse(self._policy, "step.seat", f"needs a free seat, all {self._seats.total} are taken")
+        if job in self._seats.running:
+            raise misuse(self._policy, "step.seat", f"needs a waiting request, '{job.request.request_id}' has a seat")
         self._seats.give(job)
         self.admitted.append((job, cached_tokens))
 
@@ -186,6 +209,8 @@ class Step(Plan):
         self.budget -= new
         past = job.computed_tokens
         job.computed_tokens = known = past + new
+        if new < 1 or known > job.known_tokens:
+            raise misuse(self._policy, "step.prefill", f"needs 1 to {job.known_tokens - past} tokens, not {new}")
         if past < job.lost_tokens:
             job.recomputed_tokens += min(known, job.lost_tokens) - past
         if new == 1 and job.known_tokens > job.request.prompt_tokens:
@@ -204,6 +229,8 @@ class Step(Plan):
     def close(self) -> Plan | None:
         """Return the finished plan, its first step taken; None if nothing runs and no request was preempted."""
         seats, decodes = self._seats, self._seats.decodes
+        if self.budget < 0:
+            self._check_overspending()
         for job in self.left_out:
             seats.stop_decoding(job)
         self.ticking = ticking = decodes.seqs if self._decodes_run else 0
@@ -227,6 +254,15 @@ class Step(Plan):
         elif not (changes or ended):
             self.repeat = 1 + decodes.steps_within(self._kv.free, decodes.next_end - decodes.steps)
         return self
+
+    def _check_overspending(self) -> None:
+        """Raise `RunError` if the step takes more tokens than its budget, and is not a long prompt alone."""
+        alone = len(self.pieces) == 1 and not self._has_decodes()
+        if not (alone and self._policy.runs_long_prompts_alone):
+            raise misuse(self._policy, "a step", f"takes {-self.budget} more tokens than its budget")
+
+    def _has_decodes(self) -> bool:
+        return bool(self._tail_decodes or (self._decodes_run and self._seats.decodes.seqs))
 
     def _can_change(self, decoded: int) -> bool:
         """Whether the next step can be a different one, though no request arrives or makes its last token.

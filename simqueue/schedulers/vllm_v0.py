@@ -33,6 +33,7 @@ class VllmV0(IterationPolicy):
     Settings: ClassVar[type[VllmV0Settings]] = VllmV0Settings
     summary: ClassVar[str] = "vLLM V0: steps of prompts alone before steps of decodes, or chunked prefill"
     steady_rules: ClassVar[tuple[str, ...]] = ("budget", "chunk", "may_admit", "compose", "rejection")
+    runs_long_prompts_alone: ClassVar[bool] = True
 
     def __init__(self, flags: VllmV0Settings, kv: KVCache, limits: RequestLimits) -> None:
         self.flags = flags

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from math import ulp
 
 import simpy
 
@@ -16,6 +17,8 @@ from simqueue.steptime.base import StepTime
 
 SURELY_COMPUTED = 32
 """This many steps in a row are priced without asking for the next event."""
+MANY_ULPS = float(1 << 20)
+"""If repeats take this many of the clock's smallest units on average, each of them surely moves the clock."""
 
 
 class StepEnds:
@@ -66,6 +69,8 @@ class StepEnds:
             ends_s += self._of_next(running, n)
             running.n += n
             running.more -= n
+            if ends_s[-1] - running.start_s < running.n * MANY_ULPS * ulp(ends_s[-1]):
+                _stop_where_time_stands(running)
             if ends_s[-1] > self._horizon_s:
                 del ends_s[max(1, bisect_right(ends_s, self._horizon_s)) :]
                 running.n, running.more = len(ends_s), 0
@@ -85,9 +90,20 @@ class StepEnds:
             ends_s = self._step_time.ends(start_s, batch, n)
         else:
             ends_s = _on_ticks(start_s, self._step_time.durations(batch, n), self._ticks_per_s)
-        if not start_s < ends_s[0] <= ends_s[-1] < NEVER_S:
+        moves = start_s < ends_s[0] or (past and start_s == ends_s[0])
+        if not (moves and ends_s[0] <= ends_s[-1] < NEVER_S):
             raise _impossible(start_s, ends_s[0])
         return ends_s
+
+
+def _stop_where_time_stands(running: InFlight) -> None:
+    """Drop the repeats from the first one on that does not move the clock; planned by itself, that one ends the run."""
+    ends_s = running.ends_s
+    for step in range(1, len(ends_s)):
+        if ends_s[step] <= ends_s[step - 1]:
+            del ends_s[step:]
+            running.n, running.more = step, 0
+            return
 
 
 def _impossible(now_s: float, end_s: float) -> InputError:

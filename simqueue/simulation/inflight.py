@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from simpy.events import Event
 
+from simqueue.request import Job
 from simqueue.schedulers.base import Plan
 
 
@@ -50,6 +51,8 @@ class InFlight:
         From which step on the queue has which length; None: it did not change.
     rows : sequence of RowPart
         Filled in if the queue changed on the way; else all steps are alike.
+    tail : InFlight or None
+        The step after the last one, as a plan of its own: a request leaves between the two (depth 2).
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class InFlight:
         self.event: Event | None = None
         self.waiting: list[tuple[int, int]] | None = None
         self.rows: Sequence[RowPart] = ()
+        self.tail: InFlight | None = None
 
     @property
     def end_s(self) -> float:
@@ -90,6 +94,27 @@ class InFlight:
         if self.depth > 1 and now_s <= self.start_s:
             return 1
         return bisect_left(self.ends_s, now_s, 0, self.n) + self.depth
+
+    def started(self, now_s: float) -> int:
+        """Return how many steps have started when all that ends at `now_s` has ended."""
+        return bisect_right(self.ends_s, now_s, 0, self.n) + 1
+
+    def repeat_alone(self, step: int) -> Plan:
+        """Return the plan of step `step` (>= 1) alone. Its blocks are still to be taken."""
+        plan = self.plan
+        changes = [] if self.waiting is None else [requests for at, requests in self.waiting if at <= step]
+        ended: list[Job] = []
+        return Plan(
+            batch=plan.batch.later(step),
+            repeat=1,
+            ticking=plan.ticking,
+            running=plan.running,
+            waiting=changes[-1] if changes else plan.waiting,
+            work=plan.work.later(step),
+            blocks_used=0,
+            ended=ended,
+            finishing=ended if plan.finishing is plan.ended else [],
+        )
 
     def note_waiting(self, requests: int, now_s: float) -> None:
         """Note that the queue has this many requests from `now_s` on."""

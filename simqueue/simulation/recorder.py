@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from simqueue.errors import RunError
 from simqueue.kvcache import KVCache, PrefixKVCache
 from simqueue.request import Job, Status
 from simqueue.schedulers.base import Plan
@@ -24,10 +25,13 @@ class Recorder:
     ----------
     counts_slots : bool
         Whether padded rows and idle slots are counted (policies with padded batches).
+    policy : str
+        Name of the policy's class, for errors.
     """
 
-    def __init__(self, *, counts_slots: bool) -> None:
-        self.tokens = TokenLog()
+    def __init__(self, *, counts_slots: bool, policy: str = "policy") -> None:
+        self.tokens = TokenLog(policy)
+        self._policy = policy
         self.rows = StepRows()
         self.inside: dict[Job, None] = {}
         self.max_concurrent = 0
@@ -75,6 +79,14 @@ class Recorder:
         """Log that `job` ended at its client and never reached the server."""
         self._end(job, status, now_s, replica=-1)
 
+    def tokens_inside(self) -> int:
+        """Return the prompt and output tokens of all requests that are waiting or running."""
+        return sum([job.last_known_tokens for job in self.inside])
+
+    def longest_output(self) -> int:
+        """Return the most output tokens of a request that is waiting or running; 0 if there is none."""
+        return max([job.output_tokens for job in self.inside], default=0)
+
     def unfinished(self, now_s: float) -> None:
         """Log the end of the run for all requests that are still waiting or running."""
         for job in list(self.inside):
@@ -93,8 +105,7 @@ class Recorder:
     def without_steps(self, plan: Plan) -> None:
         """Log a plan that only preempts: no request got a token."""
         self.lost(plan)
-        for job in plan.left_out:
-            self.tokens.resumed(job)
+        self._resume(plan)
 
     def lost(self, plan: Plan) -> None:
         """Log the requests that got no token in a plan: preempted or left out."""
@@ -103,9 +114,27 @@ class Recorder:
         for job in plan.left_out:
             self.tokens.left(job)
 
-    def ran(self, plan: Plan, start_s: float, ends_s: Sequence[float], parts: Sequence[RowPart] = ()) -> None:
-        """Log steps that ended, and their tokens; `parts`: their table rows, if they are not all alike."""
-        tokens, ticking = self.tokens, plan.ticking
+    def ran(
+        self,
+        plan: Plan,
+        start_s: float,
+        ends_s: Sequence[float],
+        parts: Sequence[RowPart] = (),
+        gone: Sequence[Job] | None = None,
+    ) -> None:
+        """Log steps that ended, and their tokens.
+
+        Parameters
+        ----------
+        plan, start_s, ends_s : Plan, float, sequence of float
+            What ran, from when on, and the end of each step.
+        parts : sequence of RowPart
+            How they look in the steps table, if they are not all alike.
+        gone : sequence of Job or None
+            Requests whose clients have gone during the last step, so that its token is not delivered. None: there are
+            none, and no request of the plan has left before.
+        """
+        tokens = self.tokens
         if parts:
             for part in parts:
                 self.rows.add(plan, *part)
@@ -113,19 +142,40 @@ class Recorder:
             self.rows.add(plan, 0, start_s, ends_s, plan.waiting, plan.blocks_used)
         if plan.preempted or plan.left_out:
             self.lost(plan)
-        if ticking:
-            tokens.ticked(ticking, start_s, ends_s)
+        if plan.ticking and gone is not None:
+            self._tick_without(gone, start_s, ends_s)
+        elif plan.ticking:
+            tokens.ticked(plan.ticking, start_s, ends_s)
         if self._counts_slots:
             self._count_slots(plan, len(ends_s))
-        for job in plan.first:
+        first: Sequence[Job] = plan.first
+        if gone is not None:
+            first = [job for job in first if job in self.inside and job not in gone]
+        for job in first:
             if job.first_token_s is None:
                 job.first_token_s = ends_s[-1]
             tokens.joined(job, ends_s[-1])
         for job in plan.ended:
             tokens.left(job)
+        if plan.left_out:
+            self._resume(plan)
+
+    def _tick_without(self, gone: Sequence[Job], start_s: float, ends_s: Sequence[float]) -> None:
+        """Log decode steps in the last of which the requests in `gone` get no token."""
+        tokens = self.tokens
+        if len(ends_s) > 1:
+            tokens.ticked(tokens.decoding, start_s, ends_s[:-1])
+            start_s = ends_s[-2]
+        for job in gone:
+            tokens.left(job)
+        if tokens.decoding:
+            tokens.ticked(tokens.decoding, start_s, ends_s[-1:])
+
+    def _resume(self, plan: Plan) -> None:
+        """Log that the requests that got no token in `plan` decode on, but for those that leave or have left."""
         for job in plan.left_out:
-            if job not in plan.finishing:
-                tokens.resumed(job)
+            if job not in plan.finishing and job in self.inside:
+                self.tokens.resumed(job)
 
     def _count_slots(self, plan: Plan, steps: int) -> None:
         slots = plan.batch.decode_seqs + len(plan.batch.prefill)
@@ -162,6 +212,8 @@ class Recorder:
         self._changed_s = now_s
 
     def _leave(self, job: Job, now_s: float, status: Status) -> None:
+        if job not in self.inside:
+            raise RunError(f"{self._policy}: '{job.request.request_id}' leaves twice")
         self._inside_changes(now_s)
         del self.inside[job]
         self._end(job, status, now_s)

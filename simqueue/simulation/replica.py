@@ -29,6 +29,7 @@ from simqueue.simulation.clock import Order
 from simqueue.simulation.ends import StepEnds
 from simqueue.simulation.inflight import InFlight, RowPart
 from simqueue.simulation.options import NEVER_S, Observer, RunOptions, SeenStep
+from simqueue.simulation.progress import Progress
 from simqueue.simulation.recorder import Recorder
 from simqueue.steptime.base import StepTime
 
@@ -93,10 +94,13 @@ class Replica:
         """Lengths of the queue that the first repeat of the next plan sees."""
         self._cancelled: dict[Job, None] = {}
         """Cancelled requests that are part of a plan in flight."""
+        self._thinned: Plan | None = None
+        """A plan that a request has left before its steps end."""
         self._wake: Event | None = None
         self._wake_s = NEVER_S
         self._states: set[Hashable] = set()
         """States of the policy at preempting steps since the last token or change from outside."""
+        self._progress = Progress(policy, recorder)
         env.process(self._schedule())
 
     # -- what happens from outside -------------------------------------------------------------------------------
@@ -108,18 +112,23 @@ class Replica:
     def cancel(self, job: Job) -> list[Job]:
         """Cancel `job` now; return the requests that leave with all their tokens because of it.
 
-        A request that is part of a step in flight leaves when that step ends: that is when a server can let it go, and
-        the time that is recorded. Precondition: it was submitted and has not left.
+        A request that is part of a step in flight leaves when the step under way ends: that is when a server can let it
+        go, and the time that is recorded. Its token of that step is not delivered. Precondition: it was submitted and
+        has not left.
         """
         running = self._in_flight
         if self._state == RUNNING and running is not None:
             # what runs is known from here on, so that the request can stop counting now
             self._shorten(running)
+            self._split(running)
             self._take_repeats(running)
             if running.end_s == clock.now(self.env) and self.policy.depth == 1:
                 self._end(running)  # a step ends before the timeouts of its instant
         self._cancelled[job] = None
-        leaving = self.policy.cancel(job, self._uncommitted())
+        uncommitted = self._uncommitted()
+        if len(uncommitted) > 1:
+            self._thinned = uncommitted[1]
+        leaving = self.policy.cancel(job, uncommitted)
         served = self._leave(leaving, clock.now(self.env))
         self._changed(invalidates=True)
         return served
@@ -133,12 +142,16 @@ class Replica:
         return None if self._in_flight is None else self._in_flight.last_start_s
 
     def _uncommitted(self) -> list[Plan]:
-        plans = [] if self._in_flight is None else [self._in_flight.plan]
-        return plans if self._next is None else [*plans, self._next]
+        running = self._in_flight
+        if running is None:
+            return [] if self._next is None else [self._next]
+        later = self._next if running.tail is None else running.tail.plan
+        return [running.plan] if later is None else [running.plan, later]
 
     def _changed(self, *, invalidates: bool) -> None:
         """React to a change of the queue; `invalidates`: whether a repeated plan may no longer hold."""
         self._states.clear()
+        self._progress.wakes = 0
         if self._state == IDLE:
             self._wake_at(clock.now(self.env))
         elif self._next is not None:
@@ -160,15 +173,24 @@ class Replica:
             yield from self._sleep(ask_again_s)
             with self.gpu.request() as hold:
                 yield hold
+                woke_s = clock.now(self.env)
                 ask_again_s = yield from self._busy_period()
+            if clock.now(self.env) == woke_s:
+                self._progress.woke(woke_s)
+            else:
+                self._progress.wakes = 0
 
     def _busy_period(self) -> Generator[Event, Any, float]:
         """Run steps until nothing can run; return when to ask the policy again."""
         env = self.env
+        before: object = None
         while True:
             now_s = clock.now(env)
             plan = self._plan(now_s)
             if isinstance(plan, Plan):
+                if plan is before:
+                    raise self._progress.failure(f"plan gives the plan before again at {now_s:g} s: must be a new one")
+                before = plan
                 if plan.admitted:
                     self._recorder.planned(plan, now_s)
                 ends_s = self._ends.of_single(plan, now_s)
@@ -186,8 +208,8 @@ class Replica:
     def _ask_again_s(self, answer: object) -> float:
         """Return when to ask the policy again; its answer is checked."""
         if not isinstance(answer, Later) or answer.time_s <= clock.now(self.env):
-            given = f"{type(self.policy).__name__}.plan gives {answer!r} at {clock.now(self.env):g} s"
-            raise RunError(f"{given}: must be a Plan, None, or Later with a later time")
+            given = f"plan gives {answer!r} at {clock.now(self.env):g} s"
+            raise self._progress.failure(f"{given}: must be a Plan, None, or Later with a later time")
         return answer.time_s
 
     def _run(self, plan: Plan, planned_s: float, ends_s: list[float]) -> Generator[Event, Any, bool]:
@@ -199,6 +221,7 @@ class Replica:
             self._next = None
         if plan.preempted and not (plan.batch.decode_seqs or plan.batch.prefill):
             self._recorder.without_steps(plan)
+            self._progress.gave_no_token(plan, clock.now(self.env))
             self.policy.commit(plan)
             self._leave(plan.finishing, clock.now(self.env))
         else:
@@ -209,6 +232,7 @@ class Replica:
         """Start `plan` now, with as many repeats as are allowed; wait until the next plan is to be made."""
         env, depth = self.env, self.policy.depth
         repeat = 0 if ends_s else plan.repeat if self._fast else 1
+        self._progress.check_repeat(repeat)
         self._in_flight = running = InFlight(plan, planned_s, clock.now(env), ends_s, repeat, depth)
         self._state = RUNNING
         if self._next_waiting:
@@ -224,16 +248,15 @@ class Replica:
             if not running.more:
                 break
         self._take_repeats(running)
-        if depth > 1:
-            self._state = PLANNING
-        elif not running.ended:
+        self._state = PLANNING
+        if not running.ended and (depth == 1 or running.tail is not None):
             self._end(running)
 
     def _end(self, running: InFlight) -> None:
         """Commit what was in flight and has ended."""
         running.ended = True
         self._state = PLANNING
-        self._in_flight = None
+        self._in_flight = running.tail
         self._commit(running.plan, running.planned_at_s, running.start_s, running.ends_s, running.rows)
 
     def _drain(self, running: InFlight) -> Generator[Event, Any, None]:
@@ -254,6 +277,20 @@ class Replica:
         if step < running.n and running.event is not None:
             running.n = step
             running.event = clock.move(running.event, running.planned_s(step), STEP_END)
+
+    def _split(self, running: InFlight) -> None:
+        """Make a step that is planned but not under way a plan of its own: a request leaves before it starts."""
+        step = running.started(clock.now(self.env))
+        if running.taken or step >= running.n:
+            return
+        end_s = running.ends_s[step]
+        running.n = step
+        self._take_repeats(running)
+        plan = running.repeat_alone(step)
+        self.policy.take(plan, 1)
+        plan.blocks_used = self.policy.kv.used
+        running.tail = InFlight(plan, running.planned_s(step), running.end_s, [end_s], 0, running.depth)
+        running.tail.taken = True
 
     def _take_repeats(self, running: InFlight) -> None:
         """Let the policy take what the steps in flight need, now that their number is known; keep their table rows."""
@@ -290,10 +327,17 @@ class Replica:
         self, plan: Plan, planned_s: float, start_s: float, ends_s: list[float], rows: Sequence[RowPart] = ()
     ) -> None:
         """Deliver steps that have ended; `rows`: how they look in the steps table, if they are not all alike."""
+        gone: list[Job] | None = None
+        if self._cancelled or plan is self._thinned:
+            gone = [job for job in plan.finishing if job in self._cancelled]
         self.policy.commit(plan)
-        self._recorder.ran(plan, start_s, ends_s, rows)
-        if self._states and (plan.ticking or plan.first):
-            self._states.clear()
+        self._recorder.ran(plan, start_s, ends_s, rows, gone)
+        if plan.ticking or plan.first:
+            self._progress.fruitless = 0
+            if self._states:
+                self._states.clear()
+        else:
+            self._progress.gave_no_token(plan, ends_s[-1])
         if self._observer is not None:
             self._observer(SeenStep(plan, planned_s, start_s, ends_s[-1], self.policy.kv.free))
         served = self._leave(plan.finishing, ends_s[-1]) if plan.finishing else ()

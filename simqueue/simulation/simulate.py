@@ -58,7 +58,7 @@ class Simulation:
         sinks: Sinks | None = None,
     ) -> None:
         self.env = simpy.Environment()
-        self.recorder = Recorder(counts_slots=policy.counts_idle_slots)
+        self.recorder = Recorder(counts_slots=policy.counts_idle_slots, policy=type(policy).__name__)
         if sinks is not None:
             self.recorder.stream_to(sinks)
         self.policy = policy

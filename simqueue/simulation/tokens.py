@@ -29,6 +29,7 @@ from struct import pack
 import numpy as np
 from numpy.typing import NDArray
 
+from simqueue.errors import RunError
 from simqueue.request import Job
 from simqueue.simulation.columns import Columns
 from simqueue.simulation.recording import Table
@@ -39,13 +40,19 @@ TICKS_AT_ONCE = 4096
 class TokenLog:
     """Ticks of one replica's decodes and the gaps they make.
 
+    Parameters
+    ----------
+    policy : str
+        Name of the class that plans the steps, for errors.
+
     Attributes
     ----------
     ticks : int
         Decode steps so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, policy: str = "policy") -> None:
+        self._policy = policy
         self.columns = Columns(gap_s="d", tokens="q")
         self.ticks = 0
         self._last_tick_s = 0.0
@@ -65,8 +72,15 @@ class TokenLog:
         self._kept_s: NDArray[np.float64] = np.empty(0)
         """The latest ticks: as many as a decoding request has been part of."""
 
+    @property
+    def decoding(self) -> int:
+        """Requests that get a token with each tick."""
+        return len(self._joined)
+
     def joined(self, job: Job, time_s: float) -> None:
         """Log that a prompt (or a recomputed context) of `job` is complete: one token now, decodes follow."""
+        if job.joined_tick is not None:
+            raise self._error(job, "completes its prompt twice")
         if job.last_token_s is not None:
             self._own_gap(job, time_s - job.last_token_s)
         job.last_token_s = time_s
@@ -89,6 +103,8 @@ class TokenLog:
             self._newly_joined.pop(job, None)
             return
         job.tokens_emitted += ticks - joined_tick
+        if job.tokens_emitted > job.output_tokens:
+            raise self._error(job, f"gets {job.tokens_emitted} tokens, it asks for {job.output_tokens}")
         job.last_token_s = self._last_tick_s
         self._spans.append((job, joined_tick, ticks))
 
@@ -142,8 +158,15 @@ class TokenLog:
     def _ticks_in_use(self) -> int:
         """Return how many of the latest ticks a decoding request can have been part of."""
         for job in self._joined:  # in order of joining, except that a first decode can be one tick late
-            return self.ticks + 1 - (job.joined_tick or 0)
+            in_use = self.ticks + 1 - (job.joined_tick or 0)
+            if in_use > job.output_tokens + 1:
+                raise self._error(job, f"decodes on after its {job.output_tokens} tokens")
+            return in_use
         return 0
+
+    def _error(self, job: Job, what: str) -> RunError:
+        """Return the error about a plan that is not possible."""
+        return RunError(f"{self._policy}: a plan is wrong: '{job.request.request_id}' {what}")
 
     def _find_longest(self) -> None:
         """Give the requests that stopped decoding the longest tick of their span."""

@@ -40,7 +40,7 @@ def test_giving_up_while_running_ends_with_the_step(play: Play) -> None:
     assert ends(result) == [("a", "timed_out", 11 * STEP), ("b", "finished", 16 * STEP)]
     rows = result.requests.set_index("request_id")
     assert rows.loc["b", "first_scheduled_s"] == 11 * STEP
-    assert rows.loc["a", "tokens_emitted"] in (10, 11)
+    assert rows.loc["a", "tokens_emitted"] == 10  # the eleventh comes at 11, when its client has gone
     assert np.isnan(rows.loc["a", "e2el_ms"])
 
 

@@ -12,6 +12,7 @@ from simqueue.errors import InputError, RunError
 from simqueue.request import Request
 from simqueue.schedulers import Chunked
 from simqueue.schedulers.base import Plan
+from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.steptime import Batch, StepTime
 from simqueue.steptime.linear import ConstantStepTime
@@ -309,3 +310,25 @@ def test_rejected_requests_have_no_replica_and_no_times() -> None:
         "b": ("rejected", -1, 2.0, None, None),
     }
     assert seen(recording, "reject_reason") == {"a": None, "b": "prompt 9 + output 1 needs 9 blocks, the pool has 4"}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("steps_before", [1, 2, 40])
+def test_case_92_a_step_that_cannot_move_the_clock_ends_the_run_folded_or_not(
+    is_async: bool, steps_before: int
+) -> None:
+    """From 2**26 s on the clock has units of 2**-26 s; half a unit is rounded away, also in the middle of a fold."""
+    step_s = 2.0**-27
+    requests = [Request("a", 2.0**26 - steps_before * step_s, 4, 400)]
+    for fast in (True, False):
+        policy = make_policy(VllmV1, {"max_num_seqs": 2, "max_num_batched_tokens": 64, "async_scheduling": is_async})
+        with pytest.raises(InputError, match=r"step_time: a step is too short to move the clock at 6.71089e\+07 s"):
+            simulate(policy, requests, step_time=ConstantStepTime(step_s), fast=fast)
+
+
+def test_case_92_a_run_that_ends_before_time_stands_still_is_not_refused() -> None:
+    """40 steps fit before 2**26 s; a fold of them computes no end beyond what is needed."""
+    step_s = 2.0**-27
+    start_s = 2.0**26 - 40 * step_s
+    recording = play("chunked", {}, [(start_s, 4, 40)], step_time=ConstantStepTime(step_s))
+    assert seen(recording) == {"a": (start_s + step_s, 2.0**26)}
