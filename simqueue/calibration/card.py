@@ -24,6 +24,8 @@ class Provenance:
     ----------
     description, gpu, engine, fitted_on : str
         Purpose, measured GPU, measured engine, data.
+    async_scheduling : bool or None
+        Whether the engine planned the next step while one ran; None: not known.
     version : int
         Increases when a value changes.
     given : mapping of str to (value, source)
@@ -34,6 +36,7 @@ class Provenance:
     gpu: str
     engine: str
     fitted_on: str
+    async_scheduling: bool | None = None
     version: int = 1
     given: Mapping[str, tuple[float | None, str]] = field(default_factory=dict)
 
@@ -59,6 +62,8 @@ def preset_text(fit: Fit, origin: Provenance, errors: Sequence[ErrorRow], valid:
         "fitted_on": origin.fitted_on,
     }
     lines = [f"{key}: {_scalar(value)}" for key, value in head.items()]
+    if origin.async_scheduling is not None:
+        lines.append(f"async_scheduling: {str(origin.async_scheduling).lower()}")
     lines.append("errors:" if errors else "errors: []")
     lines += [
         f"  - {{data: {_scalar(row.group)}, rows: {row.rows}, mape_percent: {row.mape:.2f}, "

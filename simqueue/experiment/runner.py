@@ -9,6 +9,7 @@ from typing import Any
 
 from simqueue import __version__
 from simqueue.errors import InputError
+from simqueue.experiment.hidden_time import hidden_time_notes
 from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.replication import Progress, Replication
 from simqueue.experiment.replications import all_replications, precision_note
@@ -98,6 +99,7 @@ def run(
         warnings=[
             *chosen.warnings,
             *notes,
+            *hidden_time_notes(chosen.policies),
             *common_notes([one.notes for one in made]),
             *warmup_notes,
             *precision_note(played, made),

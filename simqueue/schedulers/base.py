@@ -27,7 +27,7 @@ class Plan:
     Attributes
     ----------
     batch : Batch
-        What the GPU runs, as sums (padded engines: padded numbers). Empty only if requests were preempted.
+        What the GPU runs, as sums (padded engines: padded numbers). Empty only if requests were preempted or failed.
     repeat : int
         In how many steps in a row, this one included, exactly this composition runs if no request arrives or is
         cancelled. 1 is always right.
@@ -49,6 +49,10 @@ class Plan:
     finishing : list of Job
         Requests that leave when the steps taken of this plan are committed: those of `ended` if seats are given back
         with the last token, and cancelled requests, which get no token of its last step.
+    unseated : int
+        Those of `preempted` of which nothing had been computed, so that nothing is lost.
+    failed : list of (Job, reason)
+        Requests that the policy ends with an error when the step is planned; they have left seat and pool.
     left_out : sequence of Job
         Decoding requests that get no token in this step.
     members : list of (Job, tokens)
@@ -67,6 +71,8 @@ class Plan:
     first: list[Job] = field(default_factory=list)
     ended: list[Job] = field(default_factory=list)
     finishing: list[Job] = field(default_factory=list)
+    unseated: int = 0
+    failed: list[tuple[Job, str]] = field(default_factory=list)
     left_out: Sequence[Job] = ()
     members: Sequence[tuple[Job, int]] = ()
 
@@ -159,6 +165,10 @@ class Policy:
     def waits_for(self) -> str | None:
         """Return what the waiting requests wait for if nothing runs and none arrives, or None if no key can help."""
         return None
+
+    def remarks(self) -> Sequence[str]:
+        """Return what a reader of the results has to know about the run, one line each."""
+        return ()
 
     # -- what happens --------------------------------------------------------------------------------------------
 

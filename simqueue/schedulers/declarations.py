@@ -22,7 +22,7 @@ from simqueue.schedulers.waiting import WaitingQueue
 ALL = "*"
 """In `Policy.steady_rules`: every rule that the class defines."""
 _SHOWN = frozenset(
-    {"Settings", "summary", "steady_rules", "counts_idle_slots", "keeps_finished", "batching", "waits_for"}
+    {"Settings", "summary", "steady_rules", "counts_idle_slots", "keeps_finished", "batching", "waits_for", "remarks"}
 )
 _DESCRIPTORS = (property, classmethod, staticmethod)
 _STEADY = frozenset({"victim", "state", "members", "check"})

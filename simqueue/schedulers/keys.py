@@ -112,6 +112,12 @@ class LlamaCppSettings(Settings):
     kv_unified: bool = Field(
         True, description="whether each slot can use the whole context; false: each slot has an equal share"
     )
+    when_full: Literal["error", "begin_again"] | None = Field(
+        None,
+        description="what happens when the context is full. error: all requests in slots end with an error, as in the "
+        "server; begin_again: the request that was seated last starts again later; null: error if n_ctx is given, else "
+        "begin_again",
+    )
 
 
 class VllmV0Settings(Settings):

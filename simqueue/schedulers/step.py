@@ -54,6 +54,8 @@ class Step(Plan):
         self.repeat = 1
         self.admitted = []
         self.preempted = []
+        self.unseated = 0
+        self.failed = []
         self.first = []
         self.left_out = ()
         self.members = ()
@@ -190,9 +192,20 @@ class Step(Plan):
         self._kv.release(victim, computed + granted)
         victim.lost_tokens = max(victim.lost_tokens, computed)
         victim.computed_tokens = 0
-        victim.preemptions += 1
+        if computed:
+            victim.preemptions += 1
+        else:
+            self.unseated += 1
         self._policy.waiting.put_back(victim)
         self.preempted.append(victim)
+
+    def fail(self, job: Job, reason: str) -> None:
+        """End a running `job` with an error when this step is planned. Precondition: it got no tokens in this step."""
+        if job not in self._seats.running or self.has_served(job) or self._decodes_run:
+            raise misuse(self._policy, "step.fail", "needs a running request without tokens of this step")
+        self._kv.release(job, self._seats.vacate(job))
+        self._kv.forget(job)
+        self.failed.append((job, reason))
 
     # -- verbs of policies that serve their running requests themselves ------------------------------------------
 
@@ -227,7 +240,7 @@ class Step(Plan):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def close(self) -> Plan | None:
-        """Return the finished plan, its first step taken; None if nothing runs and no request was preempted."""
+        """Return the finished plan, its first step taken; None if nothing runs, was preempted or failed."""
         seats, decodes = self._seats, self._seats.decodes
         if self.budget < 0:
             self._check_overspending()
@@ -237,7 +250,7 @@ class Step(Plan):
         decoded = ticking + self._tail_decodes
         if not decodes.seqs:
             decodes.step()  # a step without decodes has a number too: blocks that it caches are older than later ones
-        if not (decoded or self.pieces or self.preempted):
+        if not (decoded or self.pieces or self.preempted or self.failed):
             return None
         context = self._tail_context + (decodes.context_tokens if ticking else 0)
         # as Batch(...) would, in half the time

@@ -47,7 +47,7 @@ class StepEnds:
         """Return the end of `plan` if it starts now and is a plain single step; else an empty list."""
         if plan.repeat < 1:
             raise RunError(f"a plan at {now_s:g} s has repeat = {plan.repeat}: must be at least 1")
-        if not self._plain or plan.preempted or (plan.repeat > 1 and self._fast):
+        if not self._plain or plan.preempted or plan.failed or (plan.repeat > 1 and self._fast):
             return []
         ends_s = self._step_time.ends(now_s, plan.batch, 1)
         if not now_s < ends_s[0] < NEVER_S:

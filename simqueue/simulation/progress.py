@@ -55,7 +55,7 @@ class Progress:
 
     def gave_no_token(self, plan: Plan, now_s: float) -> None:
         """Count a plan that gives no token; in a row there cannot be more of them than the requests have tokens."""
-        self.fruitless = 0 if plan.finishing else self.fruitless + 1
+        self.fruitless = 0 if plan.finishing or plan.failed else self.fruitless + 1
         if self.fruitless <= self._patience:
             return
         self._patience = PATIENCE + 2 * self._recorder.tokens_inside()

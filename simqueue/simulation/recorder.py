@@ -75,6 +75,13 @@ class Recorder:
         self.tokens.left(job)
         self._leave(job, now_s, Status.TIMED_OUT)
 
+    def failed(self, job: Job, now_s: float, reason: str) -> None:
+        """Log that the server ended `job` with an error while it ran."""
+        self.tokens.left(job)
+        self._inside_changes(now_s)
+        del self.inside[job]
+        self._end(job, Status.REJECTED, now_s, reason=reason)
+
     def never_sent(self, job: Job, now_s: float, status: Status) -> None:
         """Log that `job` ended at its client and never reached the server."""
         self._end(job, status, now_s, replica=-1)

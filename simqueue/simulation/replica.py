@@ -21,7 +21,7 @@ import simpy
 from simpy.events import Event
 
 from simqueue.errors import RunError
-from simqueue.request import Job
+from simqueue.request import Job, Status
 from simqueue.schedulers.base import Later, Plan, Policy
 from simqueue.schedulers.declarations import undeclared_rules
 from simqueue.simulation import clock
@@ -33,6 +33,7 @@ from simqueue.simulation.progress import Progress
 from simqueue.simulation.recorder import Recorder
 from simqueue.steptime.base import StepTime
 
+FINISHED, REJECTED = Status.FINISHED, Status.REJECTED
 STEP_END, PLAN = Order.STEP_END, Order.PLAN  # members of an enumeration take long to look up in Python 3.11
 IDLE: Final = 0
 PLANNING: Final = 1
@@ -50,7 +51,7 @@ class Replica:
     options : RunOptions
         Steps are folded only if all rules of the policy are declared as steady.
     on_finish : callable
-        Called with each request that leaves with all its tokens.
+        Called with each request that leaves with all its tokens, or with an error, and how it ended.
     observer : callable, optional
         Called with each step, if steps are not folded.
 
@@ -67,7 +68,7 @@ class Replica:
         step_time: StepTime,
         recorder: Recorder,
         options: RunOptions,
-        on_finish: Callable[[Job], None],
+        on_finish: Callable[[Job, Status], None],
         observer: Observer | None = None,
     ) -> None:
         if policy.depth not in (1, 2):
@@ -191,6 +192,8 @@ class Replica:
                 if plan is before:
                     raise self._progress.failure(f"plan gives the plan before again at {now_s:g} s: must be a new one")
                 before = plan
+                if plan.failed:
+                    self._fail(plan, now_s)
                 if plan.admitted:
                     self._recorder.planned(plan, now_s)
                 ends_s = self._ends.of_single(plan, now_s)
@@ -219,7 +222,7 @@ class Replica:
             self._next = plan
             yield from self._drain(self._in_flight)
             self._next = None
-        if plan.preempted and not (plan.batch.decode_seqs or plan.batch.prefill):
+        if (plan.preempted or plan.failed) and not (plan.batch.decode_seqs or plan.batch.prefill):
             self._recorder.without_steps(plan)
             self._progress.gave_no_token(plan, clock.now(self.env))
             self.policy.commit(plan)
@@ -344,7 +347,14 @@ class Replica:
         if self._check:
             self.policy.check()
         for job in served:
-            self._on_finish(job)
+            self._on_finish(job, FINISHED)
+
+    def _fail(self, plan: Plan, now_s: float) -> None:
+        """Record the requests that the policy ends with an error, and tell their clients."""
+        for job, reason in plan.failed:
+            self._recorder.failed(job, now_s, reason)
+        for job, _ in plan.failed:
+            self._on_finish(job, REJECTED)
 
     def _leave(self, leaving: Sequence[Job], now_s: float) -> list[Job]:
         """Record requests that leave now; return those with all their tokens that were not cancelled."""

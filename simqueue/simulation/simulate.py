@@ -96,7 +96,7 @@ class Simulation:
         unfinished = self.recorder.inside or self._clients.waiting()
         end_s = horizon_s if horizon_s < NEVER_S and unfinished else self._last_event_s
         end_s = max(end_s, self.recorder.last_end_s)
-        warnings = [*self._stuck_warnings(), *self._not_folded()]
+        warnings = [*self._stuck_warnings(), *self._not_folded(), *self.policy.remarks()]
         for job in self.replica.cancelled():
             self.recorder.timed_out(job, end_s)
         self.recorder.unfinished(end_s)
@@ -173,11 +173,11 @@ class Simulation:
             for other in served:
                 self._finish(other)
 
-    def _finish(self, job: Job) -> None:
+    def _finish(self, job: Job, status: Status = FINISHED) -> None:
         self._last_event_s = clock.now(self.env)
         if self._on_end is not None:
             self._on_end(self.recorder.ended_count)
-        clock.happen(self._done.pop(job), FINISHED)
+        clock.happen(self._done.pop(job), status)
 
     def _report_end(self) -> None:
         if self._on_end is not None:

@@ -83,7 +83,7 @@ class StepRows:
             blocks_used,
             plan.running,
             waiting,
-            len(plan.preempted),
+            len(plan.preempted) - plan.unseated,
         )
         if len(noted) == PLANS_AT_ONCE * _NUMBERS.size:
             self._flush()

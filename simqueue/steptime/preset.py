@@ -51,6 +51,9 @@ class Card(Settings):
     version: int = Field(default=1, ge=1, description="increases when a value changes")
     gpu: str | None = Field(default=None, description="measured GPU; null: any")
     engine: str | None = Field(default=None, description="measured engine and version; null: none")
+    async_scheduling: bool | None = Field(
+        default=None, description="whether the measured engine planned the next step while one ran; null: not known"
+    )
     fitted_on: str | None = Field(default=None, description="the data: origin, rows, licence")
     errors: list[FitError] = Field(default=[], description="errors on the data of the fit, unless stated otherwise")
     not_identified: list[str] = Field(default=[], description="values that the data does not determine")

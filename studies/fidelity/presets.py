@@ -80,7 +80,9 @@ def _origin(recipe: Recipe, values: Coefficients, fixed: Mapping[str, float | No
     for name in fixed:
         if name not in given and getattr(values, name) != getattr(default, name):
             given[name] = (getattr(values, name), f"preset {recipe.base}")
-    return Provenance(recipe.description, recipe.gpu, recipe.engine, f"{recipe.fitted_on}", given=given)
+    return Provenance(
+        recipe.description, recipe.gpu, recipe.engine, f"{recipe.fitted_on}", recipe.async_scheduling, given=given
+    )
 
 
 def _held_out(recipe: Recipe, cases: Sequence[Case], fixed: Mapping[str, float | None]) -> NDArray[np.float64]:

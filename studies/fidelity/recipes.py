@@ -47,6 +47,8 @@ class Recipe:
         Recipe whose coefficients are used unless this one fits or gives them; it must come before this one.
     given : mapping of str to (value, source)
         Coefficients that are neither fitted nor taken from the base.
+    async_scheduling : bool or None
+        Whether the engine planned the next step while one ran; None: the data does not say, or it is no server.
     start : mapping of str to float
         Starting values of the fit that differ from the default.
     """
@@ -61,6 +63,7 @@ class Recipe:
     base: str | None = None
     given: Mapping[str, tuple[float | None, str]] = field(default_factory=dict)
     start: Mapping[str, float] = field(default_factory=dict)
+    async_scheduling: bool | None = None
 
 
 def _steps(gpu: str, *sources: str) -> Callable[[Path], Sequence[StepCase]]:
@@ -108,6 +111,7 @@ def _served_steps(name: str, gpu: str, base: str) -> Recipe:
         cases=_steps(gpu, "llmservingsim-engine"),
         free=("step_ms",),
         base=base,
+        async_scheduling=True,  # the default of this version
     )
 
 
@@ -121,6 +125,7 @@ def _host_bound(name: str, gpu: str, base: str) -> Recipe:
         cases=_steps(gpu, "splitwise"),
         free=HOST_BOUND,
         base=base,
+        async_scheduling=False,  # no version had it then
         start={"host_ms": 35.0, "link_share": 0.3, "layer_us": 130.0, "seq_us": 380.0, "host_seq_us": 280.0},
     )
 

@@ -137,14 +137,14 @@ def test_keys_that_contradict_each_other_are_refused() -> None:
     ("keys", "emitted", "finish_s"),
     [
         ({}, (6, 3, 4), (6, 3, 6)),
-        ({"release": "own_end"}, (6, 3, 4), (6, 3, 4)),
+        ({"release": "own_end"}, (6, 2, 4), (6, 3, 4)),
         ({"emit": "wave_end"}, (6, 1, 4), (6, 3, 6)),
     ],
 )
 def test_client_that_gives_up_leaves_its_wave_at_the_end_of_the_step(
     keys: dict[str, str], emitted: tuple[int, ...], finish_s: tuple[float, ...]
 ) -> None:
-    """b gives up at 2.5 s and is let go at 3 s with the tokens it has seen by then; the others go on as they were."""
+    """b gives up at 2.5 s and is let go at 3 s with the tokens that it had by 2.5 s; the others go on as they were."""
     asked = [Request("a", 0.0, 10, 6), Request("b", 0.0, 10, 9, gives_up_s=2.5), Request("c", 0.0, 4, 4)]
     recording = play("static", {"max_num_seqs": 3, **keys}, asked)
     assert seen(recording, "status") == {"a": "finished", "b": "timed_out", "c": "finished"}
