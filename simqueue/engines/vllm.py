@@ -29,7 +29,7 @@ from simqueue.errors import InputError
 from simqueue.hardware import Model
 from simqueue.kvcache import KVCache, KVCacheSettings, VllmFreeQueue
 from simqueue.schedulers import Policy
-from simqueue.schedulers.keys import VllmV0Settings, VllmV1Settings
+from simqueue.schedulers.keys import MOST_SEATS, VllmV0Settings, VllmV1Settings
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v0 import VllmV0
 from simqueue.schedulers.vllm_v1 import VllmV1, VllmV1Rules
@@ -56,7 +56,11 @@ class VllmFlags(Settings):
     )
     use_v1: bool | None = Field(None, description="whether to use the V1 engine (environment variable VLLM_USE_V1)")
     max_num_seqs: int | None = Field(
-        None, ge=1, description="maximum number of running requests", json_schema_extra={"unit": "requests"}
+        None,
+        ge=1,
+        le=MOST_SEATS,
+        description="maximum number of running requests",
+        json_schema_extra={"unit": "requests"},
     )
     max_num_batched_tokens: int | None = Field(
         None, ge=1, description="token budget per step", json_schema_extra={"unit": "tokens"}

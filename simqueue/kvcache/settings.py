@@ -8,6 +8,11 @@ from pydantic import Field, model_validator
 
 from simqueue.settings import Settings, invalid
 
+MOST_BLOCKS = 10**12
+"""Blocks of a pool. They are counted and not stored, so this is only where counts are certainly a mistake."""
+MOST_BLOCK_TOKENS = 1 << 20
+"""Tokens of a block; the blocks that decoding requests need are counted by position in a block."""
+
 
 class KVCacheSettings(Settings):
     """The memory for keys and values, and its size."""
@@ -21,7 +26,9 @@ class KVCacheSettings(Settings):
         "request_max",
         description="what contiguous reserves: prompt + output - 1 tokens of the request, or max_model_len tokens",
     )
-    block_size: int = Field(16, ge=1, description="tokens per block", json_schema_extra={"unit": "tokens"})
+    block_size: int = Field(
+        16, ge=1, le=MOST_BLOCK_TOKENS, description="tokens per block", json_schema_extra={"unit": "tokens"}
+    )
     blocks: int | Literal["auto"] = Field(
         "auto",
         description="usable blocks in the pool; auto: as many as fit into memory_share of the GPU's memory next to the "
@@ -54,6 +61,6 @@ class KVCacheSettings(Settings):
 
     @model_validator(mode="after")
     def _blocks_is_positive(self) -> KVCacheSettings:
-        if self.blocks != "auto" and self.blocks < 1:
-            raise invalid("must be a whole number > 0, or auto", "blocks", value=self.blocks)
+        if self.blocks != "auto" and not 1 <= self.blocks <= MOST_BLOCKS:
+            raise invalid("must be a whole number from 1 to 1e12, or auto", "blocks", value=self.blocks)
         return self

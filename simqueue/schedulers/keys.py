@@ -9,6 +9,9 @@ from pydantic import Field, model_validator
 from simqueue.schedulers.waiting import Order
 from simqueue.settings import Settings, invalid
 
+MOST_SEATS = 1_000_000
+"""Running requests at one time: far more than any server has, and few enough for a list of them."""
+
 
 def _check_budget(tokens: int, seqs: int) -> None:
     """Reject a token budget that is too small for all seats."""
@@ -21,7 +24,11 @@ class IterationSettings(Settings):
     """Keys that every iteration-level policy has."""
 
     max_num_seqs: int = Field(
-        256, ge=1, description="maximum number of running requests (seats)", json_schema_extra={"unit": "requests"}
+        256,
+        ge=1,
+        le=MOST_SEATS,
+        description="maximum number of running requests (seats)",
+        json_schema_extra={"unit": "requests"},
     )
     order: Order = Field("fcfs", description="which waiting request is admitted next; ties by arrival")
 
@@ -67,7 +74,11 @@ class StaticSettings(Settings):
     """Keys of the static policy."""
 
     max_num_seqs: int = Field(
-        32, ge=1, description="maximum number of requests per wave", json_schema_extra={"unit": "requests"}
+        32,
+        ge=1,
+        le=MOST_SEATS,
+        description="maximum number of requests per wave",
+        json_schema_extra={"unit": "requests"},
     )
     order: Order = Field("fcfs", description="which waiting request enters the next wave first; ties by arrival")
     batch: Literal["dynamic", "fixed"] = Field(
@@ -101,7 +112,7 @@ class StaticSettings(Settings):
 class LlamaCppSettings(Settings):
     """Flags of the server, by its own names."""
 
-    n_parallel: int = Field(4, ge=1, description="number of slots: maximum number of running requests")
+    n_parallel: int = Field(4, ge=1, le=MOST_SEATS, description="number of slots: maximum number of running requests")
     n_batch: int = Field(2048, ge=1, description="token budget per step", json_schema_extra={"unit": "tokens"})
     n_ctx: int | None = Field(
         None,
@@ -123,7 +134,7 @@ class LlamaCppSettings(Settings):
 class VllmV0Settings(Settings):
     """Flags of the engine, by its own names."""
 
-    max_num_seqs: int = Field(ge=1, description="maximum number of running requests")
+    max_num_seqs: int = Field(ge=1, le=MOST_SEATS, description="maximum number of running requests")
     max_num_batched_tokens: int = Field(ge=1, description="token budget per step")
     enable_chunked_prefill: bool = Field(False, description="whether prompts are split to share a step with decodes")
     padded_prompts: bool = Field(False, description="whether prompts of a step count as long as the longest (0.2.x)")
@@ -133,7 +144,7 @@ class VllmV0Settings(Settings):
 class VllmV1Settings(Settings):
     """Flags of the engine, by its own names. All are set once a version has given its defaults."""
 
-    max_num_seqs: int = Field(ge=1, description="maximum number of running requests")
+    max_num_seqs: int = Field(ge=1, le=MOST_SEATS, description="maximum number of running requests")
     max_num_batched_tokens: int = Field(ge=1, description="token budget per step")
     policy: Literal["fcfs", "priority"] = Field(
         "fcfs", description="order of the queue, and which request is preempted"

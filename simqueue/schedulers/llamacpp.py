@@ -7,6 +7,7 @@ modelled: prompts kept in idle slots for the next request, and the pieces of n_u
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -43,7 +44,7 @@ class LlamaCpp(IterationPolicy):
         default = "begin_again" if settings.n_ctx is None else "error"
         self.fails_when_full = (settings.when_full or default) == "error"
         super().__init__(settings, kv, _within_slot(limits, self.slot_tokens), seats=settings.n_parallel)
-        self._idle = list(range(settings.n_parallel))
+        self._idle = deque(range(settings.n_parallel))
         self._slot: dict[Job, int] = {}
         self._began_again = 0
 
@@ -155,7 +156,7 @@ class LlamaCpp(IterationPolicy):
             if not may_admit(self, job, step):
                 break
             step.seat(self.waiting.pop(), cached_tokens=0)
-            self._slot[job] = self._idle.pop(0)
+            self._slot[job] = self._idle.popleft()
 
     def _has_room(self, job: Job) -> bool:
         """Whether the context has room for all that `job` has to read, beside what the other slots read."""
