@@ -10,7 +10,7 @@ from simqueue.settings import Settings, invalid
 
 MOST_BLOCKS = 10**12
 """Blocks of a pool. They are counted and not stored, so this is only where counts are certainly a mistake."""
-MOST_BLOCK_TOKENS = 1 << 20
+MOST_BLOCK_TOKENS = 1_000_000
 """Tokens of a block; the blocks that decoding requests need are counted by position in a block."""
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from simqueue.errors import RunError
-from simqueue.kvcache import ContiguousKVCache, KVCache, KVCacheSettings, PagedKVCache
+from simqueue.kvcache import ContiguousKVCache, KVCache, KVCacheSettings, PagedKVCache, PrefixKVCache
 from simqueue.kvcache.base import NO_HIT
 from simqueue.request import Job, Request
 
@@ -166,3 +166,14 @@ def test_a_pool_tells_what_it_reserves() -> None:
     assert PagedKVCache(10, 16).reserve_tokens is None
     assert ContiguousKVCache(10, 16, reserve_tokens=100).reserve_tokens == 100
     assert ContiguousKVCache(10, 16).reserve_tokens == "request_max"
+
+
+@pytest.mark.parametrize(("key", "most"), [("blocks", 10**12), ("block_size", 10**6)])
+def test_counts_beyond_any_machine_are_refused_with_the_bound(key: str, most: int) -> None:
+    """A pool of 10**12 blocks is a number and takes no memory; larger ones are mistakes."""
+    assert getattr(KVCacheSettings.model_validate({key: most}), key) == most
+    with pytest.raises(ValidationError, match=key):
+        KVCacheSettings.model_validate({key: most + 1})
+    kv = PrefixKVCache(10**12, 16)
+    kv.take(10**6)
+    assert kv.free == 10**12 - 10**6

@@ -255,3 +255,13 @@ def test_a_wave_ends_if_its_last_open_request_is_cancelled_between_steps() -> No
     policy.commit(plan)
     assert policy.cancel(jobs[1], []) == [jobs[1], jobs[0]]
     assert (policy.members(), policy.kv.used, policy.free_seats) == ([], 0, 2)
+
+
+def test_a_number_of_seats_beyond_any_machine_is_refused_by_every_scheduler() -> None:
+    """A million seats are taken, and one more is not."""
+    for name, key in (("static", "max_num_seqs"), ("chunked", "max_num_seqs"), ("llamacpp", "n_parallel")):
+        more = {"max_num_batched_tokens": 10**7} if name == "chunked" else {}
+        recording = play(name, {key: 10**6, **more}, [(0.0, 10, 2)])
+        assert seen(recording) == {"a": (1.0, 2.0)}
+        with pytest.raises(ValidationError, match=key):
+            make_policy(name, {key: 10**6 + 1, **more})
