@@ -12,10 +12,10 @@ from simqueue.figures.canvas import (
     LEVEL,
     legend_below,
     level_label,
+    log_y,
     mark_cut,
     new_figure,
     number,
-    plain_log_y,
     say_empty,
 )
 from simqueue.figures.style import LineStyle, figure_style, line_styles, literal
@@ -61,7 +61,7 @@ def chunk_figure(
         for ax, (metric, label) in zip(axes, _CHUNK_PANELS.items(), strict=True):
             _metric_line(ax, chunks, rows, metric, style)
             if metric == "p95_ttft_ms" and ax.lines:
-                plain_log_y(ax)
+                log_y(ax)
                 mark_cut(ax, _lower_ends(chunks, rows, metric), style.color)
             if sweet_spot_tokens is not None:
                 ax.axvline(sweet_spot_tokens, **LEVEL)
@@ -91,7 +91,7 @@ def rate_figure(results: Mapping[float, ResultView]) -> Figure:
                 _metric_line(ax, rates, rows[name], metric, style)
             ax.set(title=label, xlabel="arrival rate (requests/s)")
             if metric != "output_throughput" and ax.lines:
-                plain_log_y(ax)
+                log_y(ax)
                 for name, style in styles.items():
                     mark_cut(ax, _lower_ends(rates, rows[name], metric), style.color)
         legend_below(figure, [_handle(name, style) for name, style in styles.items()])
@@ -139,7 +139,7 @@ def series_figure(
         if "x" in log and len(x):
             _log_ticks(ax, x)
         if "y" in log and defined:
-            plain_log_y(ax)
+            log_y(ax)
         legend_below(figure, handles)
     return figure
 

@@ -81,6 +81,13 @@ class ResultView(Protocol):
     def blocks_total(self) -> int | None:
         """Size of the first policy's KV pool in blocks; None if it is not known."""
 
+    def gap_curve(self, policy: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the distribution of the time between tokens, over all replications of the policy.
+
+        These are values in milliseconds in ascending order, and the share of gaps that are not above each. Both are
+        empty if there are no gaps or if they are not known.
+        """
+
     def last_token_s(self, policy: str) -> NDArray[np.float64] | None:
         """Return when each request of the policy's first replication emitted its last token; None if not known."""
 

@@ -37,6 +37,14 @@ class Items:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """Terms and their texts; with a summary, a page shows them on request."""
+
+    texts: Mapping[str, str]
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Cells:
     """A table of texts.
 
@@ -78,7 +86,7 @@ class Code:
     summary: str = ""
 
 
-Block = Heading | Paragraph | Items | Cells | Picture | Code
+Block = Heading | Paragraph | Items | Terms | Cells | Picture | Code
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simqueue.report.document import Block, Cells, Code, Document, Heading, Items, Paragraph, Picture
+from simqueue.report.document import Block, Cells, Code, Document, Heading, Items, Paragraph, Picture, Terms
 
 
 def markdown(document: Document, figures: str) -> str:
@@ -15,18 +15,26 @@ def markdown(document: Document, figures: str) -> str:
 
 def _markdown(block: Block, figures: str) -> str:
     match block:
-        case Heading():
-            return f"{'#' * block.level} {block.text}"
-        case Paragraph():
-            return block.text
         case Items():
-            return "\n".join(f"- {line}" for line in block.lines)
+            return _list(block.lines)
+        case Terms():
+            return _list([f"**{term}**: {text}" for term, text in block.texts.items()])
         case Cells():
             return _table(block)
         case Picture():
             return f"![{block.caption}]({figures}/{block.name}.png)\n\n{block.caption}"
-        case Code():
-            return f"```\n{block.text}\n```"
+        case _:
+            return _text(block)
+
+
+def _text(block: Heading | Paragraph | Code) -> str:
+    if isinstance(block, Heading):
+        return f"{'#' * block.level} {block.text}"
+    return block.text if isinstance(block, Paragraph) else f"```\n{block.text}\n```"
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _table(table: Cells) -> str:

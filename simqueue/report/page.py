@@ -10,36 +10,48 @@ from typing import TYPE_CHECKING, Final
 from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
 from simqueue.figures.cdf import latency_figure
 from simqueue.figures.timeline import batch_timeline
-from simqueue.figures.view import first_replication
+from simqueue.figures.window import busiest_window
 from simqueue.report.comparison import comparison
-from simqueue.report.document import Cells, Code, Document, Heading, Items, Paragraph, Picture
+from simqueue.report.document import Cells, Code, Document, Heading, Items, Paragraph, Picture, Terms
+from simqueue.report.facts import facts
+from simqueue.report.glossary import GLOSSARY
 from simqueue.report.text import notes
 
 if TYPE_CHECKING:
     from simqueue.figures.view import ResultView
+    from simqueue.figures.window import Window
     from simqueue.report.comparison import Comparison
     from simqueue.report.document import Block
 
 _MOST_REASONS: Final = 20
-_MOST_ROWS: Final = 400
 _BEST: Final = "Emphasized: the best policies. With replications, those whose interval overlaps with that of the best."
 _MOST_POLICIES: Final = 4
 """Largest number of policies with separate figures; the tables and the common figures show all policies."""
 
 
-def result_page(result: ResultView) -> Document:
-    """Return the page of a result, which can be that of a run or one read from its folder."""
+def result_page(result: ResultView, window: Window | None = None) -> Document:
+    """Return the page of a result.
+
+    Parameters
+    ----------
+    result : ResultView
+        Of a run, or read from its folder.
+    window : (float, float), optional
+        The part of the run that figures of single steps show, in seconds; by default the busiest one.
+    """
     name = str(result.scenario.get("name", "scenario"))
     document = Document(f"simqueue: {name}")
     document.add(Paragraph(f"simqueue {result.version}, seed {result.seed}, {len(result.policies)} policies."))
+    document.add(Terms(facts(result)))
     if result.warnings:
         document.add(Items(tuple(f"Warning: {line}" for line in result.warnings), role="warning"))
     found = comparison(result)
     document.add(Heading("Comparison"), _comparison(found), *_by_class(found))
     if said := notes(result):
         document.add(Items(tuple(said)))
+    document.add(Terms(GLOSSARY, "What the terms mean"))
     document.add(*_rejections(result))
-    _add_figures(document, result)
+    _add_figures(document, result, window)
     document.add(Heading("Scenario"), *_resolved(result))
     return document
 
@@ -85,32 +97,26 @@ def _rejections(result: ResultView) -> list[Cells]:
     return [Cells(("policy", "reason", "requests"), tuple(rows), caption="Rejected requests", numeric=(2,))]
 
 
-def _add_figures(document: Document, result: ResultView) -> None:
+def _add_figures(document: Document, result: ResultView, window: Window | None) -> None:
     document.add(Heading("Latency"))
-    document.add(Picture(latency_figure(result), "latency", "Distribution of latencies over finished requests."))
+    latency = "Above: share of finished requests (ITL: of gaps between tokens) at or below x. Below: share above x."
+    document.add(Picture(latency_figure(result), "latency", latency))
+    shown = window or busiest_window(result)
     document.add(Heading("Over time"))
-    document.add(Picture(kv_and_queue(result), "kv-and-queue", "KV blocks in use and waiting requests."))
-    until_s = _first_part_s(result)
-    part = "" if until_s is None else f" Only the first {until_s:.3g} s are shown."
+    document.add(Picture(kv_and_queue(result, mark=shown), "kv-and-queue", "KV blocks in use and waiting requests."))
+    part = "" if shown is None else f" From {shown[0]:,.4g} to {shown[1]:,.4g} s"
+    part += "" if not part else "." if window else ", the busiest part of the run."
     gaps = f"Time between two tokens of a decoding request. A prompt in the same step appears as a spike.{part}"
-    around = None if until_s is None else (0.0, until_s)
-    document.add(Picture(token_gaps(result, around_s=around), "token-gaps", gaps))
+    document.add(Picture(token_gaps(result, window=shown), "token-gaps", gaps))
     document.add(Heading("Steps and slots"))
     for policy in result.policies[:_MOST_POLICIES]:
         steps = f"{policy}: prompt tokens and decoding requests of each step.{part}"
-        document.add(Picture(step_composition(result, policy, until_s=until_s), f"steps-{policy}", steps))
+        document.add(Picture(step_composition(result, policy, window=shown), f"steps-{policy}", steps))
         slots = f"{policy}: the requests in each slot.{part}"
-        document.add(Picture(batch_timeline(result, policy, until_s=until_s), f"slots-{policy}", slots))
+        document.add(Picture(batch_timeline(result, policy, window=shown), f"slots-{policy}", slots))
     left = len(result.policies) - _MOST_POLICIES
     if left > 0:
         document.add(Paragraph(f"The steps and slots of {left} more policies are not shown."))
-
-
-def _first_part_s(result: ResultView) -> float | None:
-    """Return the end of the part of a run in which single steps are visible; None if they are in the whole run."""
-    starts = [table["start_s"].to_numpy() for table in (first_replication(result.steps, p) for p in result.policies)]
-    late = [float(start[_MOST_ROWS]) for start in starts if len(start) > _MOST_ROWS]
-    return min(late) if late else None
 
 
 def _resolved(result: ResultView) -> list[Code]:

@@ -24,6 +24,7 @@ from simqueue.results.objectives import judged_limits, percentiles_of
 from simqueue.results.replicated import pooled_rows
 from simqueue.results.steadiness import OfferedLoad, judged, shown, too_light
 from simqueue.results.summary import ALL_CLASSES, Row, check_slo, summarize
+from simqueue.statistics.gapcurve import gap_curve
 from simqueue.statistics.intervals import CONFIDENCE
 from simqueue.workload.slo import of_requests
 
@@ -212,6 +213,21 @@ class Result(Displayed):
     def blocks_total(self) -> int | None:
         """Size of the first policy's KV pool in blocks; None without a run."""
         return int(self.runs[0].recording.blocks_total) if self.runs else None
+
+    def gap_curve(self, policy: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the distribution of the time between tokens, over all replications of the policy.
+
+        Returns
+        -------
+        values_ms, shares : arrays of the same shape
+            Values in ascending order, and the share of gaps that are not above each; both are empty without gaps.
+        """
+        tables = [run.recording.gaps for run in self.runs if run.policy == policy]
+        return gap_curve(
+            lambda: (
+                (1000 * part["gap_s"], part["tokens"]) for table in tables for part in table.parts("gap_s", "tokens")
+            )
+        )
 
     def last_token_s(self, policy: str) -> NDArray[np.float64] | None:
         """Return when each request of the policy's first replication emitted its last token, NaN if it never did."""

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pandas as pd
+
 from simqueue import figures
 from simqueue.outputs import Place, reserved_folder
 from simqueue.outputs.earlier import write_marker
@@ -17,12 +19,14 @@ if TYPE_CHECKING:
     from simqueue.results.result import Result
 
 MARKER: Final = "simqueue-result.json"
+GAPS: Final = "itl.parquet"
+GAP_TYPES: Final = {"policy": "string", "itl_ms": "float64", "share": "float64"}
 
 
 def save(result: Result, directory: str | Path | Place, *, draw: bool) -> list[Path]:
     """Write `result` to `directory` and return the paths of its files.
 
-    The files are requests.parquet, steps.parquet, summary.csv, replications.csv (with several replications),
+    The files are requests.parquet, steps.parquet, itl.parquet, summary.csv, replications.csv (with replications),
     summary.json (the summary with scenario, version, seed, warnings and latency limits), scenario.json (the resolved
     scenario, which can be run again), and figures/ as PNG and SVG. A marker file (`MARKER`) lists them. No file
     contains a date.
@@ -55,11 +59,12 @@ def _write(result: Result, folder: Path, target: Path, *, draw: bool) -> list[st
     folder.mkdir()
     (folder / "requests.parquet").write_bytes(_parquet(result.requests))
     (folder / "steps.parquet").write_bytes(_parquet(result.steps))
+    (folder / GAPS).write_bytes(_parquet(_gaps(result)))
     result.summary.to_csv(folder / "summary.csv", index=False, lineterminator="\n")
     limits = {"slo": result.slo, "class_slo": result.class_slo}
     _write_json(folder / "summary.json", json.loads(result.to_json(requests=False)) | limits)
     _write_json(folder / "scenario.json", moved(result.scenario, result.base_dir.absolute(), target))
-    names = ["requests.parquet", "steps.parquet", "summary.csv", "summary.json", "scenario.json"]
+    names = ["requests.parquet", "steps.parquet", GAPS, "summary.csv", "summary.json", "scenario.json"]
     if result.replicated:
         result.replications.to_csv(folder / "replications.csv", index=False, lineterminator="\n")
         names.append("replications.csv")
@@ -73,6 +78,14 @@ def _parquet(table: pd.DataFrame) -> bytes:
     """Return a table as a Parquet file. It is made in memory: a writer to a full disk complains when it is deleted."""
     content: bytes = table.to_parquet(None, index=False, compression="zstd")
     return content
+
+
+def _gaps(result: Result) -> pd.DataFrame:
+    """Return the distribution of the time between tokens of each policy."""
+    curves = [(policy, *result.gap_curve(policy)) for policy in result.policies]
+    parts = [pd.DataFrame({"policy": name, "itl_ms": values, "share": shares}) for name, values, shares in curves]
+    made = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(GAP_TYPES))
+    return made.astype(GAP_TYPES)
 
 
 def _write_json(path: Path, content: Any) -> None:

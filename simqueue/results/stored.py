@@ -14,10 +14,13 @@ from simqueue.datafiles.text import check_file, read_json
 from simqueue.errors import InputError
 from simqueue.outputs.place import PARTIAL
 from simqueue.results.display import Displayed
-from simqueue.results.store import MARKER
+from simqueue.results.store import GAP_TYPES, GAPS, MARKER
 from simqueue.statistics.intervals import CONFIDENCE
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from simqueue.results.summary import Row
 
 
@@ -35,6 +38,7 @@ class StoredResult(Displayed):
     seed: int
     requests: pd.DataFrame
     steps: pd.DataFrame
+    gaps: pd.DataFrame
     summary_rows: tuple[Row, ...]
     replication_rows: tuple[Row, ...]
     warnings: tuple[str, ...]
@@ -49,6 +53,11 @@ class StoredResult(Displayed):
     @property
     def blocks_total(self) -> None:
         """Not stored."""
+
+    def gap_curve(self, policy: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the distribution of the time between tokens; empty without gaps or in results of older versions."""
+        own = self.gaps[self.gaps["policy"] == policy]
+        return own["itl_ms"].to_numpy(), own["share"].to_numpy()
 
     def last_token_s(self, policy: str) -> None:
         """Return None: it is not stored."""
@@ -94,6 +103,7 @@ def read_result(folder: str | Path) -> StoredResult:
             seed=said["seed"],
             requests=pd.read_parquet(folder / "requests.parquet"),
             steps=pd.read_parquet(folder / "steps.parquet"),
+            gaps=_gaps(folder / GAPS),
             summary_rows=tuple(said["summary"]),
             replication_rows=tuple(said.get("replications", said["summary"])),
             warnings=tuple(said["warnings"]),
@@ -102,6 +112,13 @@ def read_result(folder: str | Path) -> StoredResult:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{folder}: the result cannot be read: {' '.join(str(error).split())}") from error
+
+
+def _gaps(file: Path) -> pd.DataFrame:
+    """Return the distribution of the time between tokens; without rows if a version did not save it."""
+    if file.exists():
+        return pd.read_parquet(file)
+    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in GAP_TYPES.items()})
 
 
 def _scenario_slo(scenario: Mapping[str, Any]) -> Mapping[str, float]:

@@ -10,7 +10,7 @@ import seaborn as sns
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from simqueue.figures.canvas import legend_below, mark_cut, new_figure, number, plain_log_y, say_empty
+from simqueue.figures.canvas import legend_below, log_y, mark_cut, new_figure, number, say_empty
 from simqueue.figures.style import figure_style, line_styles, literal
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def _draw_band(ax: Axes, panel: BandPanel, styles: Sequence[LineStyle]) -> None:
     least = min(mean for _, mean, _ in everything)
     for points, style in drawn:
         _draw_points(ax, points, style, floor=0.5 * least)
-    plain_log_y(ax)
+    log_y(ax)
     _shade(ax, panel.band, everything)
     for points, style in drawn:
         mark_cut(ax, [(x, start) for x, start, _ in _intervals(points)], style.color)

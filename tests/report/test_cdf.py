@@ -15,7 +15,7 @@ from simqueue.errors import InputError
 from simqueue.figures.cdf import METRICS, cdf_axes, cdf_figure, latency_figure, save_figures
 from simqueue.figures.style import line_styles
 
-FACTOR = {"ttft_ms": 1, "tpot_ms": 1, "e2el_ms": 2}
+FACTOR = {"ttft_ms": 1, "tpot_ms": 1, "itl_ms": 1, "e2el_ms": 2}
 
 
 def curves(ax: Axes) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
@@ -124,7 +124,7 @@ def test_a_curve_of_zeros_can_be_seen(result_of: Any) -> None:
 
 def test_no_policy_at_all_is_drawn(result_of: Any, tmp_path: Path) -> None:
     """An empty result gives figures that say so."""
-    assert len(save_figures(result_of({}), tmp_path)) == 8
+    assert [path.name for path in save_figures(result_of({}), tmp_path)] == ["latency_cdfs.png", "latency_cdfs.svg"]
 
 
 @pytest.mark.parametrize("name", ["_hidden", "cost $5 or $6", "a_b^c", "x" * 80, "p\\q", "état"])
@@ -173,3 +173,35 @@ def test_line_styles_differ_without_colour() -> None:
     styles = line_styles(63)
     assert len({style.dashes for style in styles[:7]}) == 7
     assert len(set(styles)) == 63
+
+
+def test_the_tail_is_the_share_above_each_value(result_of: Any) -> None:
+    """Of 2,000 requests from 1 to 2,000 ms, 1 % take more than 1,980 and 0.1 % more than 1,998 ms."""
+    figure = cdf_figure(result_of({"p": [float(i) for i in range(1, 2001)]}), "ttft_ms")
+    tail = figure.axes[1]
+    assert tail.get_yscale() == "log"
+    x, y = (np.asarray(values) for values in tail.lines[0].get_data())
+    for value, above in ((1980.0, 0.01), (1998.0, 0.001)):
+        assert y[np.searchsorted(x, value, side="right") - 1] == pytest.approx(above, abs=1e-9)
+    texts = [tail.yaxis.get_major_formatter()(place) for place in tail.yaxis.get_majorticklocs()]
+    assert {"1% (P99)", "0.1% (P99.9)"} <= set(texts)
+
+
+def test_the_latency_figure_has_the_gaps_between_tokens(result_of: Any) -> None:
+    """Each of the four metrics has a column; the one of ITL has the gaps of the run."""
+    result = result_of({"p": [10.0, 20.0, 40.0]})
+    figure = latency_figure(result)
+    assert [ax.get_title("left") for ax in figure.axes[:4]] == list(METRICS.values())
+    x, _ = figure.axes[list(METRICS).index("itl_ms")].lines[0].get_data()
+    assert sorted(set(x)) == pytest.approx([10.0, 20.0, 40.0])
+
+
+def test_large_samples_are_drawn_with_few_exact_points(result_of: Any) -> None:
+    """Of 30,000 requests, at most 1,201 points are drawn, each with its exact share, and the largest are among them."""
+    values = np.random.default_rng(3).lognormal(3, 1, 30_000)
+    ax = cdf_axes(result_of({"p": values.tolist()}), "ttft_ms")
+    ((x, y),) = curves(ax)
+    assert len(x) <= 1200
+    ordered = np.sort(values)
+    assert y == pytest.approx(np.searchsorted(ordered, x * (1 + 1e-12), side="right") / len(ordered))
+    assert x[-2:] == pytest.approx(ordered[-2:])

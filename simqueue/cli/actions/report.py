@@ -12,9 +12,8 @@ from simqueue.datafiles.regular import is_folder
 from simqueue.errors import InputError
 from simqueue.experiment import run
 from simqueue.figures.view import ResultView
+from simqueue.figures.window import Window, check_window, parsed_window
 from simqueue.outputs import reserved_file
-from simqueue.report.html import html
-from simqueue.report.page import result_page
 from simqueue.results.stored import read_result
 
 
@@ -25,14 +24,16 @@ def report(
     seed: int | None,
     replications: int | None,
     workers: int | None,
+    window: str | None,
     quiet: bool,
 ) -> None:
     """Write the page of a saved result, or of a scenario after running it."""
     if out.suffix not in {".html", ".htm"}:
         raise InputError(f"--out: {out} must end in .html")
+    shown = None if window is None else parsed_window(window)
     with reserved_file(out) as place:
         result = _result(source, set_, seed, replications, workers, quiet=quiet)
-        place.write_text(html(result_page(result)))
+        place.write_text(_page(result, shown))
     print_warnings(result.warnings)
     typer.echo(f"written: {out}")
 
@@ -54,3 +55,13 @@ def _result(
     scenario = load_scenario(source, overrides, seed, replications)
     with progress_bar(scenario.name, quiet=quiet) as progress:
         return run(scenario, progress=progress, workers=workers)
+
+
+def _page(result: ResultView, window: Window | None) -> str:
+    """Return the page; what draws it is loaded only now, so that errors come at once."""
+    from simqueue.report.html import html  # noqa: PLC0415 - see above
+    from simqueue.report.page import result_page  # noqa: PLC0415 - see above
+
+    if window is not None:
+        check_window(result, window)
+    return html(result_page(result, window))

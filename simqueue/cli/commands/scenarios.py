@@ -232,6 +232,14 @@ def report(
     seed: Seed = None,
     replications: Replications = None,
     workers: Workers = None,
+    window: Annotated[
+        str | None,
+        Option(
+            "--window",
+            metavar="START:END",
+            help="Part of the run that figures of single steps show, in seconds. Default: the busiest part.",
+        ),
+    ] = None,
     quiet: Quiet = False,
     import_: Import = None,
     debug: Debug = False,
