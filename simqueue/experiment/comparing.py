@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.results.result import Result
@@ -42,15 +44,17 @@ class Compared:
         if self.found is None:
             return _UNDEFINED
         width = self.found.difference.half_width
-        return f"{self.found.difference.mean:+.4g}" + ("" if width is None else f" ±{width:.2g}")
+        mean = self.found.difference.mean
+        return f"{'+' if mean > 0 else ''}{_plain(mean, 4)}" + ("" if width is None else f" ±{_plain(width, 2)}")
 
     def ratio(self) -> str:
         """Return the ratio with the ends of its interval."""
         found = self.found
         if found is None or found.ratio is None:
             return _UNDEFINED
-        ends = "" if found.ratio_low is None else f" [{found.ratio_low:.4g}, {found.ratio_high:.4g}]"
-        return f"{found.ratio:.4g}{ends}"
+        ends = (found.ratio_low, found.ratio_high)
+        between = ", ".join(_plain(end, 4) for end in ends if end is not None)
+        return _plain(found.ratio, 4) + (f" [{between}]" if between else "")
 
     def p(self) -> str:
         """Return the adjusted p-value."""
@@ -152,6 +156,13 @@ def _why_not(
         return ""
     overloaded = [row["policy"] for row in result.summary_rows if row["policy"] in policies and row["overloaded"]]
     return f"{overloaded[0]} is overloaded: no steady state" if overloaded else "undefined in some replication"
+
+
+def _plain(value: float, digits: int) -> str:
+    """Return a number with this many significant digits or all before the decimal point, without an exponent."""
+    if not abs(value) < 1000:
+        return f"{value:,.0f}"
+    return np.format_float_positional(value, precision=digits, unique=False, fractional=False, trim="-")
 
 
 def _check(flag: str, kind: str, name: str, known: list[str]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from simqueue.figures.canvas import LEVEL, new_figure, number
+from simqueue.figures.canvas import LEVEL, WIDTH, legend_below, new_figure, number
 from simqueue.figures.style import figure_style, line_styles, literal
 from simqueue.steptime.base import Batch
 from simqueue.steptime.roofline import RooflineStepTime
@@ -35,7 +35,7 @@ def roofline_figure(model: RooflineStepTime, batches: Mapping[str, Batch], title
     intensity = np.geomspace(lowest / 2, 2 * highest, 200)
     attainable = np.minimum(intensity * model.bytes_per_s, model.layer_flops_per_s) / 1e12
     with figure_style():
-        figure = new_figure(8, 5)
+        figure = new_figure(WIDTH, 5)
         ax = figure.subplots()
         ax.plot(intensity, attainable, color="0.2", linewidth=1.8, label="roofline")
         ax.axvline(ridge, label=f"ridge point: {number(ridge)} FLOP/byte", **LEVEL)
@@ -45,7 +45,7 @@ def roofline_figure(model: RooflineStepTime, batches: Mapping[str, Batch], title
             ax.plot(x, y / 1e12, linestyle="none", color=style.color, marker=marker, markersize=8, label=literal(label))
         ax.set(xscale="log", yscale="log", title=literal(title))
         ax.set(xlabel="operational intensity (FLOP/byte)", ylabel="attained performance (TFLOP/s)")
-        figure.legend(loc="outside lower center", ncols=2)
+        legend_below(figure, ax.get_legend_handles_labels()[0])
     return figure
 
 

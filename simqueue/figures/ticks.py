@@ -141,9 +141,7 @@ def _length(axis: Axis) -> float:
     """Return the length of an axis in points."""
     ax: Any = axis.axes
     box = ax.get_position()
-    share, inches = (
-        (box.width, ax.figure.get_figwidth()) if _is_x(axis) else (box.height, ax.figure.get_figheight())
-    )
+    share, inches = (box.width, ax.figure.get_figwidth()) if _is_x(axis) else (box.height, ax.figure.get_figheight())
     return float(72 * share * inches)
 
 

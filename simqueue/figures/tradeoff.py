@@ -10,6 +10,7 @@ from matplotlib.ticker import NullFormatter
 
 from simqueue.figures.canvas import (
     LEVEL,
+    WIDTH,
     legend_below,
     level_label,
     log_y,
@@ -55,7 +56,7 @@ def chunk_figure(
     rows = [_row(results[chunk], policy) for chunk in chunks]
     style = line_styles(1)[0]
     with figure_style():
-        figure = new_figure(12, 4)
+        figure = new_figure(WIDTH, 4)
         axes = figure.subplots(1, len(_CHUNK_PANELS))
         handles = [_handle(policy, style)]
         for ax, (metric, label) in zip(axes, _CHUNK_PANELS.items(), strict=True):
@@ -84,7 +85,7 @@ def rate_figure(results: Mapping[float, ResultView]) -> Figure:
     styles = dict(zip(policies, line_styles(len(policies)), strict=True))
     rows = {name: [_row(results[rate], name) for rate in rates] for name in policies}
     with figure_style():
-        figure = new_figure(13, 4)
+        figure = new_figure(WIDTH, 4)
         axes = figure.subplots(1, len(RATE_PANELS))
         for ax, (metric, label) in zip(axes, RATE_PANELS.items(), strict=True):
             for name, style in styles.items():
@@ -125,7 +126,7 @@ def series_figure(
     """
     styles = line_styles(len(series))
     with figure_style():
-        figure = new_figure(8, 4.2)
+        figure = new_figure(WIDTH, 4.2)
         ax = figure.subplots()
         for (_, values), style in zip(series.items(), styles, strict=True):
             _line(ax, x, values, style)

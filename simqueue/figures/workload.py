@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import seaborn as sns
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import NDArray
 
-from simqueue.figures.canvas import legend_below, new_figure, say_empty
+from simqueue.figures.canvas import WIDTH, legend_below, new_figure, say_empty
 from simqueue.figures.style import LineStyle, figure_style, line_styles, literal
+from simqueue.figures.ticks import whole_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from simqueue.workload.describe import WorkloadDescription
 
 _BINS: Final = 60
+_LEAST_FACTOR: Final = 2.0
+_FEWEST_TOKENS: Final = 10
 _FEWEST_PER_BIN: Final = 8
 _PANELS: Final = {"prompt": "Prompt length", "output": "Output length"}
 
@@ -30,7 +32,7 @@ def workload_figure(described: Sequence[WorkloadDescription]) -> Figure:
     """Return a figure with the arrival rate over time and the histograms of lengths, one line per workload."""
     styles = line_styles(len(described))
     with figure_style():
-        figure = new_figure(13.5, 3.8)
+        figure = new_figure(WIDTH, 3.6)
         arrivals, *lengths = figure.subplots(1, 3)
         _draw_arrivals(arrivals, described, styles)
         for ax, (name, title) in zip(lengths, _PANELS.items(), strict=True):
@@ -78,7 +80,10 @@ def _draw_lengths(ax: Axes, samples: Sequence[NDArray[np.int64]], styles: Sequen
                 x=tokens, bins=edges.tolist(), stat="percent", element="step", fill=len(samples) == 1,
                 alpha=0.35 if len(samples) == 1 else 1.0, ax=ax, **style.look,
             )  # fmt: skip
-    ax.set(xscale="log", **labels)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    if high / max(low, 1) > 20:
-        ax.xaxis.set_minor_formatter(NullFormatter())
+    # Lengths that are nearly the same are not spread over a logarithmic axis.
+    ax.set(xscale="log" if high > _LEAST_FACTOR * max(low, 1) else "linear", **labels)
+    if high - low < _FEWEST_TOKENS:
+        middle = (low + high) / 2
+        ax.set_xlim(middle - _FEWEST_TOKENS / 2, middle + _FEWEST_TOKENS / 2)
+    if high <= _LEAST_FACTOR * max(low, 1):
+        whole_ticks(ax.xaxis)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from simqueue.report.comparison import number
+from simqueue.report.lines import number
 
 if TYPE_CHECKING:
     from simqueue.figures.view import ResultView

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 GLOSSARY: Final[dict[str, str]] = {
-    "TTFT": "Time to first token: from when the client wants the request to be sent until it sees the first token.",
+    "TTFT": "Time to first token: from when the client sends the request until it sees the first token.",
     "TPOT": "Time per output token: the time from the first to the last token of a request, divided by the number of "
     "tokens after the first. One value per request.",
     "ITL": "Inter-token latency: the time between two consecutive tokens of a request, one value per pair of tokens.",
-    "E2EL": "End-to-end latency: from when the client wants the request to be sent until it sees the last token.",
+    "E2EL": "End-to-end latency: from when the client sends the request until it sees the last token.",
+    "client wait": "The time before a request is sent: for a free connection, or after a timeout. Not part of TTFT and E2EL.",
+    "wait +": "A latency from when the client first wanted the request, client wait included.",
+    "good requests": "The share of requests that finish within all limits of a request.",
     "p50, p95, p99": "Percentiles: 50, 95 or 99 % of the values are at or below it.",
     "SLO": "Service level objective: an upper limit of a latency.",
     "completed": "Requests that got all their tokens.",

@@ -161,6 +161,23 @@ SECTIONS: Final[Mapping[str, tuple[Line, ...]]] = {
 }
 """The usual lines by section. A terminal separates sections by a blank line, a page by their titles."""
 
+_RATES: Final = {
+    "request_throughput": "throughput (req/s)",
+    "output_throughput": "output (tok/s)",
+    "total_token_throughput": "prompts and output (tok/s)",
+    "request_goodput": "goodput (req/s)",
+}
+
+
+def metric_label(name: str) -> str:
+    """Return the label of a column of the summary that is a latency in milliseconds or a rate, with its unit."""
+    statistic, _, metric = name.removesuffix("_ms").partition("_")
+    if name in _RATES or not name.endswith("_ms"):
+        return _RATES.get(name, name)
+    shown = metric.upper() if metric in _TITLES else metric.replace("_", " ")
+    return f"{shown} {'p50' if statistic == 'median' else statistic} (ms)"
+
+
 _TITLES: Final[Mapping[str, str]] = {
     "ttft": "Time to first token",
     "tpot": "Time between tokens",

@@ -42,7 +42,7 @@ class Displayed:
 
         Parameters
         ----------
-        metric : {"ttft_ms", "tpot_ms", "e2el_ms"}
+        metric : {"ttft_ms", "tpot_ms", "itl_ms", "e2el_ms"}
         ax : matplotlib Axes, optional
             The axes to draw on; by default those of a new figure, which is the attribute ``figure`` of the result.
 

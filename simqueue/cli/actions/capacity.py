@@ -10,26 +10,27 @@ import typer
 
 from simqueue import figures
 from simqueue.cli.actions.common import load_scenario, print_json
-from simqueue.cli.actions.screen import console, empty_table, progress_bar
+from simqueue.cli.actions.screen import console, progress_bar
 from simqueue.errors import InputError
 from simqueue.experiment.offered_load import PolicyLoad, policy_loads
 from simqueue.experiment.rates import SHARES, curves, simulated
 from simqueue.outputs import Outputs, Place
+from simqueue.report.layout import Entry, Section, by_name
 from simqueue.scenario import ResolvedScenario
 
 _ROWS = (
-    ("capacity (req/s)", "capacity_rps"),
-    ("limited by", "binding"),
-    *((f"  {name} alone (req/s)", f"limits_rps.{name}") for name in ("slots", "tokens", "kv", "compute")),
-    ("step at capacity (ms)", "saturated_step_ms"),
-    ("running at capacity", "saturated_running"),
-    ("load", "load"),
-    ("TPOT, estimate (ms)", "estimated_tpot_ms"),
-    ("TTFT, estimate (ms)", "estimated_ttft_ms"),
-    ("E2EL, estimate (ms)", "estimated_e2el_ms"),
-    ("running, estimate", "estimated_running"),
+    ("capacity", "req/s", "capacity_rps"),
+    ("limited by", "", "binding"),
+    *((f"{name} alone", "req/s", f"limits_rps.{name}") for name in ("slots", "tokens", "kv", "compute")),
+    ("step at capacity", "ms", "saturated_step_ms"),
+    ("running at capacity", "", "saturated_running"),
+    ("load", "", "load"),
+    ("TPOT, estimate", "ms", "estimated_tpot_ms"),
+    ("TTFT, estimate", "ms", "estimated_ttft_ms"),
+    ("E2EL, estimate", "ms", "estimated_e2el_ms"),
+    ("running, estimate", "", "estimated_running"),
 )
-"""Label and key of each row of the table."""
+"""Label, unit and key of each row of the table."""
 
 
 def capacity(
@@ -69,10 +70,9 @@ def _show(found: Mapping[str, PolicyLoad]) -> None:
     if not any(one.capacity for one in found.values()):
         raise InputError("; ".join(f"{name}: no capacity, {one.why_not}" for name, one in found.items()))
     values = {name: one.plain() for name, one in found.items()}
-    shown = empty_table(("", *values), tuple(values))
-    for label, key in _ROWS:
-        shown.add_row(label, *(_cell(one, key) for one in values.values()))
-    console().print(shown)
+    entries = tuple(Entry(label, unit, tuple(_cell(one, key) for one in values.values())) for label, unit, key in _ROWS)
+    screen = console()
+    screen.print(by_name(tuple(values), [Section("", entries)], screen.width))
     typer.echo(_accuracy(found))
     names: dict[str, list[str]] = {}
     for name, one in found.items():

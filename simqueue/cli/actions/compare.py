@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import typer
 
 from simqueue.cli.actions.common import load_scenario, print_json, print_warnings
-from simqueue.cli.actions.screen import console, empty_table, progress_bar
+from simqueue.cli.actions.screen import console, progress_bar
 from simqueue.experiment import run
 from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, check_names, compared
 from simqueue.experiment.questions import to_compare
+from simqueue.report.layout import by_row
+from simqueue.report.lines import metric_label
 
 
 def compare(
@@ -41,24 +45,27 @@ def compare(
 
 
 def _show(rows: list[Compared], confidence: float) -> None:
-    numbers = ("difference", "ratio", "p (Holm)")
-    shown = empty_table(("metric", "policy", "baseline", *numbers, "verdict"), numbers)
-    for row in rows:
-        shown.add_row(row.metric, row.policy, row.baseline, row.difference(), row.ratio(), row.p(), row.verdict)
-    console().print(shown)
+    _print_table(rows, {"p (Holm)": Compared.p, "verdict": lambda row: row.verdict or ""})
     typer.echo(
-        f"difference and ratio: policy against baseline, paired by replication, with {100 * confidence:g} % confidence "
-        "intervals; verdict: with Holm's correction for all rows"
+        f"difference and ratio: against '{rows[0].baseline}', paired by replication, with {100 * confidence:g} % "
+        "confidence intervals; verdict: with Holm's correction for all rows"
     )
 
 
 def _show_single(rows: list[Compared]) -> None:
     """Print differences of policies that ran once each."""
-    numbers = ("difference", "ratio")
-    reasons = ("note",) if any(row.verdict for row in rows) else ()
-    shown = empty_table(("metric", "policy", "baseline", *numbers, *reasons), numbers)
-    for row in rows:
-        cells = (row.metric, row.policy, row.baseline, row.difference(), row.ratio())
-        shown.add_row(*cells, *(row.verdict or "" for _ in reasons))
-    console().print(shown)
-    typer.echo("one run of each policy: the differences have no interval, no p-value and no verdict")
+    reasons = {"note": lambda row: row.verdict or ""} if any(row.verdict for row in rows) else {}
+    _print_table(rows, reasons)
+    typer.echo(
+        f"difference and ratio: against '{rows[0].baseline}'; one run of each policy: the differences have no "
+        "interval, no p-value and no verdict"
+    )
+
+
+def _print_table(rows: list[Compared], more: Mapping[str, Callable[[Compared], str]]) -> None:
+    """Print one row per metric and policy; no name and no number is cut."""
+    shown = {"difference": Compared.difference, "ratio": Compared.ratio, **more}
+    titles = ("metric", "policy", *shown)
+    texts = [[metric_label(row.metric), row.policy, *(text(row) for text in shown.values())] for row in rows]
+    screen = console()
+    screen.print(by_row(titles, texts, left=("metric", "policy"), wrapped=("verdict", "note"), width=screen.width))
