@@ -10,7 +10,7 @@ GLOSSARY: Final[dict[str, str]] = {
     "tokens after the first. One value per request.",
     "ITL": "Inter-token latency: the time between two consecutive tokens of a request, one value per pair of tokens.",
     "E2EL": "End-to-end latency: from when the client sends the request until it sees the last token.",
-    "client wait": "The time before a request is sent: for a free connection, or after a timeout. Not part of TTFT and E2EL.",
+    "client wait": "The time before a request is sent, for a free connection or after a timeout; no part of TTFT.",
     "wait +": "A latency from when the client first wanted the request, client wait included.",
     "good requests": "The share of requests that finish within all limits of a request.",
     "p50, p95, p99": "Percentiles: 50, 95 or 99 % of the values are at or below it.",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from simqueue.report.comparison import Cells, comparison, rows_of_all
+from simqueue.report.comparison import Cells, Comparison, comparison, rows_of_all
 from simqueue.report.layout import Entry, Section, by_name
 from simqueue.results.latencies import GOOD, parsed
 from simqueue.results.replicated import missing_values, values_needed
