@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -84,27 +85,35 @@ def _compared(found: dict[str, Any]) -> list[str]:
 
 
 def _figure(found: dict[str, Any], path: Path) -> None:
-    from matplotlib.figure import Figure  # noqa: PLC0415 - its memory would count as that of the processes of the cells
+    # Imported here: their memory would count as that of the processes of the cells.
+    from matplotlib.lines import Line2D  # noqa: PLC0415 - see above
+    from matplotlib.patches import Patch  # noqa: PLC0415 - see above
 
-    colours = {"fast": "#1f5a93", "stepped": "#d08a24", "walk": "#8a8a8a"}
+    from simqueue.figures.canvas import MUTED, WIDTH, legend_below, new_figure, write  # noqa: PLC0415 - see above
+    from simqueue.figures.style import PALETTE, figure_style  # noqa: PLC0415 - see above
+
+    colours = dict(zip(("fast", "stepped", "walk"), (PALETTE[0], PALETTE[1], PALETTE[7]), strict=True))
     rows = [row for row in found["rows"] if not row["cell"].endswith("seats full")]
-    figure = Figure(figsize=(9, 0.32 * len(rows) + 1.6), layout="constrained")
-    axes = figure.subplots()
-    places = range(len(rows))
-    axes.barh(places, [row["requests_per_s"] for row in rows], color=[colours[row["way"]] for row in rows])
-    axes.plot(
-        [row["floor_per_s"] / 50 for row in rows], places, "|", color="black", markersize=9, label="SimPy floor / 50"
-    )
-    for way, colour in colours.items():
-        axes.barh([0], [0], color=colour, label=way)
-    for place, row in zip(places, rows, strict=True):
-        beside = max(row["requests_per_s"], row["floor_per_s"] / 50)
-        axes.text(beside, place, f"  {row['requests_per_s']:,.0f}", va="center", fontsize=8)
-    axes.set_yticks(places, [row["cell"] for row in rows], fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xlabel("simulated requests per processor second")
-    axes.set_title("Simulation phase, all tables recorded", loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.margins(x=0.12, y=0.01)
-    axes.legend(frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4)
-    figure.savefig(path, dpi=150)
+    with figure_style():
+        figure = new_figure(WIDTH, 0.28 * len(rows) + 1.2)
+        axes = figure.subplots()
+        places = range(len(rows))
+        axes.barh(places, [row["requests_per_s"] for row in rows], color=[colours[row["way"]] for row in rows])
+        axes.plot([row["floor_per_s"] / 50 for row in rows], places, "|", color="black", markersize=11)
+        for place, row in zip(places, rows, strict=True):
+            beside = max(row["requests_per_s"], row["floor_per_s"] / 50)
+            axes.text(beside, place, f"  {row['requests_per_s']:,.0f}", va="center", fontsize=9)
+        axes.set_yticks(places, [_bar_name(row) for row in rows])
+        axes.invert_yaxis()
+        axes.set(xlabel="simulated requests per processor second", title="Simulation phase, all tables recorded")
+        axes.grid(visible=False, axis="y")
+        axes.margins(x=0.08, y=0.01)
+        floor = Line2D([], [], color=MUTED, marker="|", linestyle="none", markersize=11, label="SimPy floor / 50")
+        legend_below(figure, [*(Patch(color=colour, label=way) for way, colour in colours.items()), floor])
+    write(figure, path)
+
+
+def _bar_name(row: dict[str, Any]) -> str:
+    """Return the name of a cell with the way it is simulated, unless that is the usual one."""
+    cell = re.sub(r"\d{4,}", lambda found: f"{int(found[0]):,}", row["cell"])
+    return cell if row["way"] == "fast" else f"{cell} ({row['way']})"
