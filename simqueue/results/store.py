@@ -14,8 +14,6 @@ from simqueue.outputs.earlier import write_marker
 from simqueue.scenario.paths import moved
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from simqueue.results.result import Result
 
 MARKER: Final = "simqueue-result.json"

@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 import simqueue as sq
 from simqueue import figures
 from simqueue.errors import InputError
 from simqueue.figures import canvas, cdf
 from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
+from simqueue.figures.capacity import capacity_figure
 from simqueue.figures.roofline import roofline_figure
 from simqueue.figures.timeline import Stay, batch_timeline, draw_stays
 from simqueue.figures.tradeoff import chunk_figure, rate_figure, series_figure
 from simqueue.results.result import Result
+from simqueue.statistics.intervals import mean_interval
 from simqueue.steptime import Batch
 from simqueue.steptime.roofline import RooflineStepTime
 
@@ -189,3 +192,45 @@ def test_lines_skip_what_is_undefined() -> None:
     figure = series_figure([1, 2, 4], {"a": [1.0, None, 3.0], "b": [None] * 3}, xlabel="x (s)", ylabel="y", title="t")
     assert figure.axes[0].lines[0].get_xdata().tolist() == [1, 4]
     assert [text.get_text() for text in figure.axes[0].texts] == ["undefined"]
+
+
+class Curve:
+    """A line of the capacity figure."""
+
+    def __init__(self, policy: str, tpot: float | None) -> None:
+        self.policy, self.capacity_rps, self.rates_rps = policy, 10.0, (1.0, 5.0)
+        self.values = {"request_throughput": (1.0, 5.0), "mean_tpot_ms": (tpot, tpot), "mean_ttft_ms": (tpot, tpot)}
+
+
+class Point:
+    """A simulated point without an interval."""
+
+    def __init__(self, policy: str) -> None:
+        self.policy, self.rate_rps = policy, 4.0
+        self.values = dict.fromkeys(("request_throughput", "mean_tpot_ms", "mean_ttft_ms"), mean_interval([4.0]))
+
+
+def test_a_policy_without_a_line_says_why() -> None:
+    """The legend tells no estimate of latencies from no formula at all; capacities are no lines."""
+    figure = capacity_figure([Curve("chunked", 5.0), Curve("static", None)], [Point("own")], "title")
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels[:4] == ["chunked", "static (no estimate of latencies)", "own (no formula)", "capacity"]
+    assert figure.legends[0].legend_handles[3].get_linestyle() == "None"
+
+
+def test_nearly_constant_estimates_have_readable_ticks() -> None:
+    """A TPOT of 5 ms at all rates has at least two ticks without an exponent."""
+    figure = capacity_figure([Curve("chunked", 5.0)], [], "title")
+    canvas.settle(figure)
+    axis = figure.axes[1].yaxis
+    texts = axis.get_major_formatter().format_ticks(axis.get_majorticklocs())
+    assert len(texts) >= 2
+    assert all(float(text) for text in texts)
+
+
+def test_four_entries_of_a_legend_are_two_and_two() -> None:
+    """Four labels of which three fit side by side stand in two rows of two."""
+    figure = canvas.new_figure(9.0, 3.0)
+    figure.subplots()
+    canvas.legend_below(figure, [Line2D([], [], label=f"a-rather-long-name-{i}") for i in range(4)])
+    assert figure.legends[0]._ncols == 2

@@ -180,3 +180,21 @@ def test_a_burst_of_one_instant_can_be_drawn() -> None:
     empty = described(requests=[])
     for one in (at_once, empty):
         assert image(workload_figure([one]), "png").startswith(b"\x89PNG")
+
+
+
+def test_constant_lengths_have_readable_ticks() -> None:
+    """Prompts of 500 tokens stand at 500 on an axis of whole numbers, of which there are at least two."""
+    from simqueue.figures.canvas import settle
+    from simqueue.figures.workload import workload_figure
+
+    same = described(
+        arrivals={"process": "all_at_once"}, num_requests=9, prompt_tokens=constant(500), output_tokens=constant(7)
+    )
+    figure = workload_figure([same])
+    settle(figure)
+    axis = figure.axes[1].xaxis
+    texts = axis.get_major_formatter().format_ticks(axis.get_majorticklocs())
+    assert "500" in texts
+    assert len(texts) >= 2
+    assert all(text.replace(",", "").isdigit() for text in texts)
