@@ -182,7 +182,6 @@ def test_a_burst_of_one_instant_can_be_drawn() -> None:
         assert image(workload_figure([one]), "png").startswith(b"\x89PNG")
 
 
-
 def test_constant_lengths_have_readable_ticks() -> None:
     """Prompts of 500 tokens stand at 500 on an axis of whole numbers, of which there are at least two."""
     from simqueue.figures.canvas import settle
