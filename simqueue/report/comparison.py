@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from simqueue.report.lines import UNDEFINED, Line, Row, class_objectives, count, sections_of, share
+from simqueue.scenario.room import room
 
 if TYPE_CHECKING:
     from simqueue.figures.view import ResultView
@@ -74,8 +75,14 @@ def comparison(result: ResultView) -> Comparison:
 
 
 def rows_of_all(result: ResultView) -> list[Row]:
-    """Return the rows of the summary that are of all requests, one per policy."""
-    return [row for row in result.summary_rows if row["request_class"] == "all"]
+    """Return the rows of the summary that are of all requests, one per policy, and with them what it has room for."""
+    rows = [row for row in result.summary_rows if row["request_class"] == "all"]
+    policies = result.scenario.get("policies") or {}
+    rooms = [room(policies.get(row["policy"], {})) for row in rows]
+    return [
+        {**row, "kv_pool_tokens": found.pool_tokens, "longest_request_tokens": found.longest_request_tokens}
+        for row, found in zip(rows, rooms, strict=True)
+    ]
 
 
 def _classes(result: ResultView, policies: Sequence[str], lines: Sequence[Line]) -> dict[str, tuple[Cells, ...]]:

@@ -147,6 +147,8 @@ SECTIONS: Final[Mapping[str, tuple[Line, ...]]] = {
     "Machine": (
         Line("preemptions", "preemptions", count, better="lower", optional=True),
         Line("KV peak", "kv_peak_share", share),
+        Line("KV pool", "kv_pool_tokens", count, unit="tok", optional=True, usual=None),
+        Line("max request", "longest_request_tokens", count, unit="tok", optional=True, usual=None),
         Line("prefix hits", "prefix_hit_rate", share, better="higher", optional=True),
         Line("GPU busy", "gpu_busy_share", share),
     ),

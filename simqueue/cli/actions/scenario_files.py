@@ -14,6 +14,7 @@ from simqueue.errors import InputError, Problem
 from simqueue.scenario import ResolvedScenario
 from simqueue.scenario.library import find
 from simqueue.scenario.reference import reference_page
+from simqueue.scenario.room import Room, room
 from simqueue.scenario.schema import json_schema
 
 _VERSION = "version: "
@@ -61,8 +62,11 @@ def _policies_table(scenario: ResolvedScenario, width: int | None) -> list[str]:
     side.
     """
     flat = {name: _flat(policy) for name, policy in scenario.values["policies"].items()}
-    keys = list(dict.fromkeys(key for policy in flat.values() for key in policy))
-    cells = {name: {key: _cell(scenario.origins, name, key, policy) for key in keys} for name, policy in flat.items()}
+    named = list(dict.fromkeys(key for policy in flat.values() for key in policy))
+    cells = {name: {key: _cell(scenario.origins, name, key, policy) for key in named} for name, policy in flat.items()}
+    for name, policy in scenario.values["policies"].items():
+        cells[name] |= _room(room(policy))
+    keys = [*named, *_room(Room(None, None))]
     lines: list[str] = []
     for block in _blocks(keys, cells, width):
         lines += ["", *listed([{"key": key} | {name: cells[name][key] for name in block} for key in keys], None)]
@@ -93,6 +97,12 @@ def _cell(origins: Mapping[str, str], name: str, key: str, policy: dict[str, Any
     if origin.startswith(_VERSION):  # only the package; its files are listed below the table
         origin = origin.removeprefix(_VERSION).partition(":")[0]
     return f"{'null' if policy[key] is None else policy[key]} ({origin})"
+
+
+def _room(found: Room) -> dict[str, str]:
+    """Return what a policy has room for, which no key says."""
+    rows = {"KV pool (tokens)": found.pool_tokens, "longest request (tokens)": found.longest_request_tokens}
+    return {key: "-" if tokens is None else f"{tokens:,}" for key, tokens in rows.items()}
 
 
 def _flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
