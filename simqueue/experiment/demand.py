@@ -33,6 +33,8 @@ LEAST_FOR_RATE = 20
 """Least number of recorded or listed requests that have an arrival rate."""
 MOST_COMPARED = 2000
 """Requests whose prompts are compared with each other: more than run at one time."""
+MOST_REPLAYED = 20_000
+"""Requests by which the hits before a run are judged; of a longer workload the first ones."""
 _CERTAIN = 0.95
 """Hits are known before a run if at least this share of the tokens in common is certain to stay cached."""
 
@@ -208,7 +210,7 @@ def _with_hits(policy: Policy, load: Offered, made: Integers, recording: Recordi
     if not policy.kv.shares or all(request.prompt is None for request in kept):
         return None
     if recording is None:
-        return _expected_hits(policy, kept, made[made > 0])
+        return _expected_hits(policy, kept[:MOST_REPLAYED], made[made > 0][:MOST_REPLAYED])
     rows = recording.requests
     served = ~np.isnan(rows["first_scheduled_s"])
     if "attempt" in rows:

@@ -17,6 +17,7 @@ from simqueue.schedulers.declarations import declared_batching
 from simqueue.simulation.recording import Recording
 from simqueue.steptime import StepTime
 from simqueue.theory.capacity import COMPUTE_BOUND, Capacity, Server, capacity
+from simqueue.theory.lengths import Lengths
 from simqueue.theory.operating_point import OperatingPoint, operating_point, outside_domain
 
 NEAR = 1.25
@@ -24,6 +25,9 @@ NEAR = 1.25
 capacities were 3 to 15 % below the capacity law (8B on the roofline of an H100, 64 slots, budgets of 512 to 1,536,
 prompts of 1,050 tokens)."""
 SMALL = 2.0
+_OF_PROMPTS = 1000
+"""Policies with whole prompts get a caution if the longest of so many prompts is longer than the budget."""
+_LONG_PROMPTS = "prompts longer than the token budget run alone, when nothing else runs: the capacity is too high"
 
 
 _OF_CAPACITY: Mapping[str, Callable[[Capacity], Any]] = {
@@ -34,8 +38,8 @@ _OF_CAPACITY: Mapping[str, Callable[[Capacity], Any]] = {
     "saturated_step_ms": lambda limit: 1000 * limit.step_s,
     "saturated_running": lambda limit: limit.running,
 }
-_OF_ESTIMATE: Mapping[str, Callable[[OperatingPoint], float | None]] = {
-    "estimated_tpot_ms": lambda point: None if point.tpot_s is None else 1000 * point.tpot_s,
+_OF_ESTIMATE: Mapping[str, Callable[[OperatingPoint], float]] = {
+    "estimated_tpot_ms": lambda point: 1000 * point.tpot_s,
     "estimated_ttft_ms": lambda point: 1000 * point.ttft_s,
     "estimated_e2el_ms": lambda point: 1000 * point.e2el_s,
     "estimated_running": lambda point: point.running,
@@ -150,7 +154,7 @@ def _policy_load(
 def loaded(step_time: StepTime, described: Server, asked: Demand, *, estimates: bool = True) -> PolicyLoad:
     """Return capacity, load and, if they are wanted, estimates of one policy, which `described` describes."""
     limit = capacity(step_time, asked.lengths, described)
-    doubt = _caution(limit, described, asked.lengths.new)
+    doubt = _caution(limit, described, asked.lengths)
     if asked.rate_rps is None:
         return PolicyLoad(limit, None, None, caution=doubt)
     load = asked.rate_rps / limit.max_rate_rps
@@ -163,11 +167,16 @@ def loaded(step_time: StepTime, described: Server, asked: Demand, *, estimates: 
     return PolicyLoad(limit, load, point, caution=doubt)
 
 
-def _caution(limit: Capacity, described: Server, prompt_tokens: float) -> str:
-    """Return a caution if prompts wait for the token budget while they hold slots: the capacity law ignores that."""
+def _caution(limit: Capacity, described: Server, lengths: Lengths) -> str:
+    """Return a caution where the budget delays prompts in a way that the capacity law ignores."""
     budget = described.max_num_batched_tokens
-    if budget is None or budget >= SMALL * prompt_tokens or described.batching != "chunked":
+    if budget is None:
         return ""
+    if described.batching != "chunked":
+        return _LONG_PROMPTS if lengths.longest(_OF_PROMPTS)[0] > budget else ""
+    if budget >= SMALL * lengths.new:
+        return ""
+    # Prompts wait for the token budget while they hold slots.
     slots_rps, compute_rps = limit.limits_rps["slots"], limit.limits_rps["compute"]
     budget_rps = min(limit.limits_rps["tokens"], compute_rps)
     if not 1 / NEAR < budget_rps / slots_rps < NEAR or compute_rps < COMPUTE_BOUND * slots_rps:

@@ -181,7 +181,7 @@ def _values(loads: Sequence[PolicyLoad], rates: Sequence[float]) -> dict[str, tu
     points = [found.estimate for found in loads]
     return {
         "request_throughput": tuple(throughputs),
-        "mean_tpot_ms": tuple(1000 * one.tpot_s if one and one.tpot_s is not None else None for one in points),
+        "mean_tpot_ms": tuple(1000 * one.tpot_s if one else None for one in points),
         "mean_ttft_ms": tuple(1000 * one.ttft_s if one else None for one in points),
     }
 

@@ -69,6 +69,22 @@ def test_capacity_as_json_and_figure(file: str, tmp_path: Path, capsys: pytest.C
     assert "limited by" in capsys.readouterr().out
 
 
+def test_the_least_row_limits_and_missing_estimates_have_a_reason(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`limited by` is the least of the rows below it, also for compute, beside which nearly no cost is no limit."""
+    for seats in (8, 4000):
+        more = [f"policies.{name}.max_num_seqs={seats}" for name in ("whole", "chunked")]
+        more += ["policies.whole.max_num_batched_tokens=100000", "policies.chunked.max_num_batched_tokens=100000"]
+        assert run_command(["capacity", file, "--json", *(part for one in more for part in ("--set", one))]) == 0
+        for found in json.loads(capsys.readouterr().out).values():
+            rows = {name: rate for name, rate in found["limits_rps"].items() if rate is not None}
+            assert min(rows, key=lambda name: rows[name]) == found["binding"]
+            assert found["binding"] == ("slots" if seats == 8 else "compute")
+    assert run_command(["capacity", file]) == 0
+    assert "chunked: no estimates of latencies: prompts are computed in chunks" in capsys.readouterr().out
+
+
 def test_theory_shows_brackets(capsys: pytest.CaptureFixture[str]) -> None:
     """The list of formulas shows M/M^[b,b]/1 with its brackets, which are not markup."""
     assert run_command(["theory"]) == 0

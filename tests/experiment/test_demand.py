@@ -49,6 +49,23 @@ def one_every(gap_s: float, lengths: list[tuple[int, int]]) -> list[dict[str, An
     ]
 
 
+def test_a_curve_from_a_file_has_a_load(tmp_path: Path) -> None:
+    """Its rate is the mean of the used windows, 10 and 30 requests a second for 10 s each."""
+    (tmp_path / "curve.csv").write_text("category,window_start_s,total_rate_rps\na,0,10\na,10,30\n")
+    arrivals = {"process": "curve", "category": "a", "path": str(tmp_path / "curve.csv")}
+    row = run_row(
+        step_time=STEPS_OF_10_MS,
+        policies={"p": CHUNKED},
+        workload={
+            "arrivals": arrivals,
+            "arrivals_for_s": 20,
+            "prompt_tokens": constant(64),
+            "output_tokens": constant(8),
+        },
+    )
+    assert row["load"] == pytest.approx(20 * 71 / 51_200)
+
+
 # -- refused -----------------------------------------------------------------------------------------------------------
 
 
