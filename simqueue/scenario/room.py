@@ -38,5 +38,13 @@ def room(policy: Mapping[str, Any]) -> Room:
     pool_tokens = blocks * block_size
     if cache.get("layout") == "contiguous" and cache.get("reserve") == "model_max":
         return Room(pool_tokens, limit if isinstance(limit, int) and limit <= pool_tokens else None)
-    longest = pool_tokens + 1  # keys and values of the last token are never stored
-    return Room(pool_tokens, min(longest, limit) if isinstance(limit, int) else longest)
+    limits = [limit, _slot_tokens(policy), pool_tokens + 1]  # keys and values of the last token are never stored
+    return Room(pool_tokens, min(tokens for tokens in limits if isinstance(tokens, int)))
+
+
+def _slot_tokens(policy: Mapping[str, Any]) -> int | None:
+    """Return the tokens that a slot of llama.cpp can hold: its part of n_ctx, or all of it; None without n_ctx."""
+    context = policy.get("n_ctx")
+    if not isinstance(context, int):
+        return None
+    return context if policy.get("kv_unified", True) else context // int(policy["n_parallel"])

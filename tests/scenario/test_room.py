@@ -80,6 +80,16 @@ def test_a_reservation_of_max_model_len_must_fit_as_a_whole() -> None:
     assert found(keys(CONTINUOUS, 25, kv_cache=slots, max_model_len=120)).longest_request_tokens is None
 
 
+@pytest.mark.parametrize(("unified", "longest"), [(True, 40), (False, 10)])
+def test_a_slot_of_llama_cpp_holds_its_context(unified: bool, longest: int) -> None:
+    """A request of that many tokens gets its whole output; one of one token more is cut, as in the server."""
+    policy = {"scheduler": "llamacpp", "n_parallel": 4, "n_ctx": 40, "kv_unified": unified}
+    assert found(keys(policy, 100)).longest_request_tokens == longest
+    whole, cut = (sq.run(keys(policy, 100, asked)).requests for asked in (longest, longest + 1))
+    assert whole["tokens_emitted"].tolist() == whole["output_tokens"].tolist()
+    assert cut["tokens_emitted"].tolist() != cut["output_tokens"].tolist()
+
+
 def test_a_result_without_the_size_has_none() -> None:
     """Unknown is null, not 0."""
     assert room({"kv_cache": {"blocks": "auto", "block_size": 16}}) == Room(None, None)
