@@ -13,8 +13,10 @@ from simqueue.results.summary import ALL_CLASSES
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from simqueue.figures.view import ResultView
+    from simqueue.figures.window import Window
 
 _SHOWN: Final = (
     *("completed", "rejected", "timed_out", "unfinished", "load", "overloaded"),
@@ -52,6 +54,13 @@ class Displayed:
             If the metric is unknown.
         """
         return figures.cdf_axes(self, metric, ax)
+
+    def plot(self: ResultView, name: str, policy: str | None = None, window: Window | None = None) -> Figure:
+        """Draw one of the figures of a report: latencies, kv_and_queue, token_gaps, steps, or slots.
+
+        The parameters and errors are those of `simqueue.figures.plots.plot`.
+        """
+        return figures.plot(self, name, policy, window)
 
     def _repr_html_(self: ResultView) -> str:
         """Return warnings and the main numbers of each policy, for notebooks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,37 @@ def test_a_saved_result_draws_the_same_curves(result: Result, tmp_path: Path) ->
     result.save(tmp_path / "r", figures=False)
     drawn, again = (one.plot_cdf("ttft_ms") for one in (result, sq.load_result(tmp_path / "r")))
     assert [line.get_xydata().tolist() for line in drawn.lines] == [line.get_xydata().tolist() for line in again.lines]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "axes"),
+    [
+        ("latencies", {}, 8),
+        ("kv_and_queue", {}, 2),
+        ("token_gaps", {"window": (0.0, 1.0)}, 2),
+        ("steps", {"policy": "large"}, 2),
+        ("slots", {}, 1),
+    ],
+)
+def test_figures_of_a_report_by_name(result: Result, name: str, options: dict[str, Any], axes: int) -> None:
+    """Each figure is drawn, with as many axes as in a report: token_gaps has one for each of the two policies."""
+    assert len(result.plot(name, **options).axes) == axes
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("token_gap", {}, "did you mean 'token_gaps'"),
+        ("steps", {"policy": "larg"}, "did you mean 'large'"),
+        ("latencies", {"policy": "large"}, "policy = 'large': the figure 'latencies' shows all policies"),
+        ("latencies", {"window": (0.0, 1.0)}, "the figure 'latencies' shows the whole run"),
+        ("slots", {"window": (1000.0, 2000.0)}, "1000"),
+    ],
+)
+def test_figures_that_cannot_be_drawn(result: Result, name: str, options: dict[str, Any], words: str) -> None:
+    """What a figure does not have is not dropped."""
+    with pytest.raises(sq.InputError, match=re.escape(words)):
+        result.plot(name, **options)
 
 
 def test_a_folder_without_a_result_is_bad_input(tmp_path: Path) -> None:

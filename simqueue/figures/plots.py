@@ -1,0 +1,72 @@
+"""The figures of a result by name, for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from simqueue.errors import InputError
+from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
+from simqueue.figures.cdf import latency_figure
+from simqueue.figures.timeline import batch_timeline
+from simqueue.figures.window import busiest_window, check_window
+from simqueue.names import unknown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from simqueue.figures.view import ResultView
+    from simqueue.figures.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class _Plot:
+    """A figure, and whether it is of one policy, and of a part of the run."""
+
+    draw: Callable[..., Figure]
+    of_one_policy: bool = False
+    of_a_window: bool = True
+
+
+PLOTS = {
+    "latencies": _Plot(latency_figure, of_a_window=False),
+    "kv_and_queue": _Plot(lambda result, window: kv_and_queue(result, mark=window)),
+    "token_gaps": _Plot(token_gaps),
+    "steps": _Plot(step_composition, of_one_policy=True),
+    "slots": _Plot(batch_timeline, of_one_policy=True),
+}
+
+
+def plot(result: ResultView, name: str, policy: str | None = None, window: Window | None = None) -> Figure:
+    """Draw one of the figures of a report.
+
+    Parameters
+    ----------
+    result : ResultView
+    name : {"latencies", "kv_and_queue", "token_gaps", "steps", "slots"}
+    policy : str, optional
+        For `steps` and `slots`, which show one policy; by default the first one.
+    window : (float, float), optional
+        Start and end in seconds of the part of the run that figures over time show; by default the busiest part.
+
+    Raises
+    ------
+    InputError
+        If there is no such figure or policy, if the figure has no policy or window, or if the window is not in the run.
+    """
+    if name not in PLOTS:
+        raise InputError(unknown("figure", name, PLOTS))
+    chosen = PLOTS[name]
+    given: dict[str, Any] = {}
+    if chosen.of_one_policy:
+        given["policy"] = policy
+    elif policy is not None:
+        raise InputError(f"policy = '{policy}': the figure '{name}' shows all policies")
+    if chosen.of_a_window:
+        if window is not None:
+            check_window(result, window)
+        given["window"] = window or busiest_window(result)
+    elif window is not None:
+        raise InputError(f"window = {window}: the figure '{name}' shows the whole run")
+    return chosen.draw(result, **given)
