@@ -34,7 +34,7 @@ METRICS: Final = {
     ITL: "Inter-token latency (ITL)",
     "e2el_ms": "End-to-end latency (E2EL)",
 }
-_MARGINS: Final = Margins(left=1.5, right=0.12, top=0.55, bottom=0.6, between_columns=0.1, between_rows=0.15)
+_MARGINS: Final = Margins(left=1.5, right=0.2, top=0.55, bottom=0.6, between_columns=0.28, between_rows=0.15)
 _BAND_POINTS: Final = 400
 _LEVELS: Final = (0.5, 0.1, 0.01, 1e-3, 1e-4)
 """Shares above x at which a tail has ticks: P50, P90, P99, P99.9 and P99.99."""

@@ -19,6 +19,8 @@ _LETTER_POINTS: Final = 6.4
 _LINE_POINTS: Final = 17.0
 _MARGIN_POINTS: Final = 7.0
 """Width of a digit, height of a line, and the space between two labels, for the font of `figure_style`."""
+_OVERHANG_POINTS: Final = 12.0
+"""Labels at the ends of an axis reach beyond it by at most this, the space around them included."""
 _NARROW: Final = 8.0
 """A logarithmic axis that spans a smaller factor has evenly spaced ticks, because few powers of ten lie on it."""
 
@@ -49,7 +51,8 @@ class FittingTicks(Locator):
         axis = self._axis
         choices = _candidates(vmin, vmax, log=axis.get_scale() == "log", whole=self._whole)
         inside = [[float(tick) for tick in ticks if vmin <= tick <= vmax] for ticks in choices]
-        several = [ticks for ticks in inside if len(ticks) >= 2]
+        kept = [_without_overhang(axis, ticks, vmin, vmax) for ticks in inside]
+        several = [ticks for ticks in kept if len(ticks) >= 2] or [ticks for ticks in inside if len(ticks) >= 2]
         outermost = [[ticks[0], ticks[-1]] for ticks in reversed(several)]
         for ticks in (*several, *outermost):
             if _fit(axis, ticks, vmin, vmax):
@@ -113,17 +116,31 @@ def _decades(low: float, high: float) -> Iterator[Sequence[float]]:
 
 def _fit(axis: Axis, ticks: Sequence[float], low: float, high: float) -> bool:
     """Return whether the labels of these ticks do not touch."""
-    places = _points(axis, ticks, low, high)
+    places, widths = _points(axis, ticks, low, high), _widths(axis, ticks)
+    return len(ticks) <= _MOST and all(
+        abs(places[i + 1] - places[i]) >= (widths[i] + widths[i + 1]) / 2 for i in range(len(ticks) - 1)
+    )
+
+
+def _widths(axis: Axis, ticks: Sequence[float]) -> list[float]:
+    """Return the points that the labels of these ticks take along the axis, with the space around them."""
     formatter: Any = axis.get_major_formatter()
-    widths = [
+    return [
         _LETTER_POINTS * (len(text) - 0.5 * sum(map(text.count, ",."))) + _MARGIN_POINTS
         if _is_x(axis)
         else _LINE_POINTS
         for text in formatter.format_ticks(ticks)
     ]
-    return len(ticks) <= _MOST and all(
-        abs(places[i + 1] - places[i]) >= (widths[i] + widths[i + 1]) / 2 for i in range(len(ticks) - 1)
-    )
+
+
+def _without_overhang(axis: Axis, ticks: Sequence[float], low: float, high: float) -> list[float]:
+    """Return the ticks whose labels do not reach far beyond the ends of the axis, where the next axes can be."""
+    places, widths, length = _points(axis, ticks, low, high), _widths(axis, ticks), _length(axis)
+    return [
+        tick
+        for tick, place, width in zip(ticks, places, widths, strict=True)
+        if place - width / 2 >= -_OVERHANG_POINTS and place + width / 2 <= length + _OVERHANG_POINTS
+    ]
 
 
 def _points(axis: Axis, ticks: Sequence[float], low: float, high: float) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from simqueue.errors import InputError
+from simqueue.figures.canvas import settle
 from simqueue.figures.cdf import METRICS, cdf_axes, cdf_figure, latency_figure, save_figures
 from simqueue.figures.style import line_styles
 
@@ -205,3 +207,15 @@ def test_large_samples_are_drawn_with_few_exact_points(result_of: Any) -> None:
     ordered = np.sort(values)
     assert y == pytest.approx(np.searchsorted(ordered, x * (1 + 1e-12), side="right") / len(ordered))
     assert x[-2:] == pytest.approx(ordered[-2:])
+
+
+def test_labels_of_neighbouring_panels_do_not_touch(result_of: Any) -> None:
+    """With latencies up to a million milliseconds, the labels below the four columns stand apart."""
+    figure = latency_figure(result_of({"p": [10.0 * 1.3**i for i in range(44)]}))
+    settle(figure)
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for ax in figure.axes[4:] for label in ax.get_xticklabels() if label.get_text()]
+    boxes.sort(key=lambda box: box.x0)
+    assert len(boxes) >= 8
+    assert all(one.x1 < other.x0 for one, other in pairwise(boxes))
+    assert boxes[-1].x1 <= figure.bbox.x1

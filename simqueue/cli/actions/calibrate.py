@@ -16,7 +16,7 @@ from simqueue.calibration.request_log import fit_log
 from simqueue.calibration.rows import Target, read_steps
 from simqueue.calibration.served_rows import Server, read_log, read_means
 from simqueue.cli.actions.common import load_hardware, print_warnings
-from simqueue.cli.actions.screen import busy, console, empty_table
+from simqueue.cli.actions.screen import busy, print_rows
 from simqueue.cli.options import Kind
 from simqueue.errors import InputError, Problem
 from simqueue.outputs import Place, reserved_file
@@ -163,19 +163,19 @@ def _errors(cases: Sequence[Case], found: Fit) -> list[ErrorRow]:
 
 def _show_values(found: Fit) -> None:
     stated = rounded(found)
-    shown = empty_table(("value", "fitted", "standard error", "identified"))
+    rows = []
     for name in found.free:
         spread = found.standard_errors[name]
         standard_error = "-" if spread == float("inf") else f"{spread:.2g}"
         why_not = found.not_identified.get(name)
         identified = "yes" if why_not is None else f"no: {why_not}"
-        shown.add_row(name, f"{getattr(stated, name):.4g}", standard_error, identified)
-    console().print(shown)
+        rows.append((name, f"{getattr(stated, name):.4g}", standard_error, identified))
+    print_rows(("value", "fitted", "standard error", "identified"), rows, left=("value",), wrapped=("identified",))
 
 
 def _show_errors(errors: Sequence[ErrorRow]) -> None:
-    shown = empty_table(("phase", "rows", "mean abs error", "median", "bias", "worst"))
+    rows = []
     for row in errors:
         percent = (f"{row.mape:.1f} %", f"{row.median:.1f} %", f"{row.bias:+.1f} %", f"{row.worst:.1f} %")
-        shown.add_row(row.group, str(row.rows), *percent)
-    console().print(shown)
+        rows.append((row.group, f"{row.rows:,}", *percent))
+    print_rows(("phase", "rows", "mean abs error", "median", "bias", "worst"), rows, left=("phase",))

@@ -10,12 +10,11 @@ import typer
 
 from simqueue import figures
 from simqueue.cli.actions.common import load_scenario, print_json
-from simqueue.cli.actions.screen import console, progress_bar
+from simqueue.cli.actions.screen import print_by_name, progress_bar
 from simqueue.errors import InputError
 from simqueue.experiment.offered_load import PolicyLoad, policy_loads
 from simqueue.experiment.rates import SHARES, curves, simulated
 from simqueue.outputs import Outputs, Place
-from simqueue.report.layout import Entry, Section, by_name
 from simqueue.scenario import ResolvedScenario
 
 _ROWS = (
@@ -70,9 +69,8 @@ def _show(found: Mapping[str, PolicyLoad]) -> None:
     if not any(one.capacity for one in found.values()):
         raise InputError("; ".join(f"{name}: no capacity, {one.why_not}" for name, one in found.items()))
     values = {name: one.plain() for name, one in found.items()}
-    entries = tuple(Entry(label, unit, tuple(_cell(one, key) for one in values.values())) for label, unit, key in _ROWS)
-    screen = console()
-    screen.print(by_name(tuple(values), [Section("", entries)], screen.width))
+    lines = [(label, unit, [_cell(one, key) for one in values.values()]) for label, unit, key in _ROWS]
+    print_by_name(tuple(values), lines)
     typer.echo(_accuracy(found))
     names: dict[str, list[str]] = {}
     for name, one in found.items():

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 import typer
 
 from simqueue.cli.actions.common import load_scenario, print_json, print_warnings
-from simqueue.cli.actions.screen import console, progress_bar
+from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.experiment import run
 from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, check_names, compared
 from simqueue.experiment.questions import to_compare
-from simqueue.report.layout import by_row
 from simqueue.report.lines import metric_label
 
 
@@ -67,5 +66,4 @@ def _print_table(rows: list[Compared], more: Mapping[str, Callable[[Compared], s
     shown = {"difference": Compared.difference, "ratio": Compared.ratio, **more}
     titles = ("metric", "policy", *shown)
     texts = [[metric_label(row.metric), row.policy, *(text(row) for text in shown.values())] for row in rows]
-    screen = console()
-    screen.print(by_row(titles, texts, left=("metric", "policy"), wrapped=("verdict", "note"), width=screen.width))
+    print_rows(titles, texts, left=("metric", "policy"), wrapped=("verdict", "note"))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import typer
 
 from simqueue.cli.actions.common import flag, load_hardware, print_warnings
-from simqueue.cli.actions.screen import console, empty_table
+from simqueue.cli.actions.screen import print_rows
 from simqueue.datafiles.library import validated
 from simqueue.errors import InputError
 from simqueue.hardware import Gpu, Model, kv_pool_blocks
@@ -92,14 +92,12 @@ def _described(batch: Batch) -> str:
 
 
 def _show(terms: Sequence[Term]) -> None:
-    numbers = ("GB", "GFLOP", "ms")
-    shown = empty_table(("term", *numbers, "counts", "bound"), numbers)
-    shown.columns[0].no_wrap = True
+    rows = []
     for term in terms:
         moved = "-" if term.bytes_moved is None else f"{term.bytes_moved / 1e9:,.3f}"
         flops = "-" if term.flops is None else f"{term.flops / 1e9:,.1f}"
-        shown.add_row(term.name, moved, flops, f"{1e3 * term.seconds:.3f}", "*" if term.counts else "", term.bound)
-    console().print(shown)
+        rows.append((term.name, moved, flops, f"{1e3 * term.seconds:.3f}", "*" if term.counts else "", term.bound))
+    print_rows(("term", "GB", "GFLOP", "ms", "counts", "bound"), rows, left=("term",), wrapped=("counts", "bound"))
 
 
 def _print_json(seconds: float, terms: Sequence[Term], warnings: list[str]) -> None:

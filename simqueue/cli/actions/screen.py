@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
 ProgressCallback = Callable[[str, int, int], None]
 """Called with a policy, the number of its requests that are done, and the number of all its requests."""
@@ -30,14 +29,23 @@ def console() -> Console:
     return Console(file=sys.stdout, width=width, highlight=False)
 
 
-def empty_table(titles: Sequence[str], right: Sequence[str] = ()) -> Table:
-    """Return an empty table. The columns in `right` are aligned to the right."""
-    from rich import box, table  # noqa: PLC0415 - see above
+def print_rows(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[str] = (), wrapped: Sequence[str] = ()
+) -> None:
+    """Print a table of rows of which nothing is cut; `simqueue.report.layout.by_row` explains the parameters."""
+    from simqueue.report.layout import by_row  # noqa: PLC0415 - see above
 
-    made = table.Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title in titles:
-        made.add_column(title, justify="right" if title in right else "left")
-    return made
+    screen = console()
+    screen.print(by_row(titles, rows, left=left, wrapped=wrapped, width=screen.width))
+
+
+def print_by_name(names: Sequence[str], lines: Sequence[tuple[str, str, Sequence[str]]]) -> None:
+    """Print a table of several names of which nothing is cut; each line has a label, a unit, and a text per name."""
+    from simqueue.report.layout import Entry, Section, by_name  # noqa: PLC0415 - see above
+
+    entries = tuple(Entry(label, unit, tuple(texts)) for label, unit, texts in lines)
+    screen = console()
+    screen.print(by_name(names, [Section("", entries)], screen.width))
 
 
 def wrapped(text: str, width: int) -> list[str]:

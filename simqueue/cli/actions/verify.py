@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from simqueue.cli.actions.common import load_scenario, print_json
-from simqueue.cli.actions.screen import console, empty_table, progress_bar
+from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.errors import InputError, RunError
 from simqueue.experiment.verification import CASES, DIFFERS, Verified, case_scenario
 from simqueue.experiment.verification import verify as compared
@@ -71,12 +71,8 @@ def _plain(one: Verified) -> dict[str, object]:
 
 
 def _show(found: list[Verified]) -> None:
-    shown = empty_table(
-        ("case", "model", "mean of", "theory", "simulated", "difference", "verdict"), ("simulated", "difference")
-    )
-    for one in found:
-        shown.add_row(*_cells(one))
-    console().print(shown)
+    titles = ("case", "model", "mean of", "theory", "simulated", "difference", "verdict")
+    print_rows(titles, [_cells(one) for one in found], left=("case", "model", "mean of"), wrapped=("verdict",))
     for one in found:
         if one.note:
             typer.echo(f"{one.case}: {one.policy}: {one.note}")

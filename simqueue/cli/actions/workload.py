@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.table import Table
 
 from simqueue import figures
 from simqueue.cli.actions.common import load_scenario, print_json_text
-from simqueue.cli.actions.screen import console, empty_table
+from simqueue.cli.actions.screen import print_by_name
 from simqueue.errors import InputError, inside
 from simqueue.outputs import Outputs, Place
 from simqueue.scenario import ResolvedScenario
@@ -40,7 +39,7 @@ def workload(
         described = _described(loaded)
         for line in (note for one in described for note in one.notes):
             typer.echo(f"note: {line}")
-        console().print(_table(described))
+        _show(described)
         if places:
             _draw(described, places)
 
@@ -128,13 +127,12 @@ _ROWS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
 """Label, key and format of each row of the table. A row is left out if it is undefined for all workloads."""
 
 
-def _table(described: Sequence[WorkloadDescription]) -> Table:
-    """Return one row per quantity and one column per workload."""
-    shown = empty_table(("", *(one.name for one in described)), [one.name for one in described])
-    for column in shown.columns[1:]:
-        column.overflow = "fold"
+def _show(described: Sequence[WorkloadDescription]) -> None:
+    """Print one line per quantity and one column per workload."""
     values = [_values(one) for one in described]
-    for label, key, plain in _ROWS:
-        if any(found[key] is not None for found in values):
-            shown.add_row(label, *(plain(found[key]) for found in values))
-    return shown
+    lines = [
+        (label, "", [plain(found[key]) for found in values])
+        for label, key, plain in _ROWS
+        if any(found[key] is not None for found in values)
+    ]
+    print_by_name([one.name for one in described], lines)
