@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pytest
 
 
@@ -97,3 +98,30 @@ def test_case_22_tokens_of_a_wave_are_timed_as_they_are_made(toy: Any, play: Any
     assert requests.loc["a", "ttft_ms"] == ms(0.01)
     assert requests.loc["a", "max_itl_ms"] == ms(0.01)
     assert requests.loc["a", "e2el_ms"] == ms(1.0)
+
+
+def test_a_scheduler_without_engine_can_have_a_prefix_cache(toy: Any, play: Any, by_id: Any, summary_of: Any) -> None:
+    """`prefix_caching: true` in a scenario: of two equal prompts of 40 tokens the second finds two blocks of 16.
+
+    The hit needs no computing: with 8 tokens a step the first prompt takes five steps, the second, 8 tokens, one.
+    """
+    chunked = {"scheduler": "chunked", "max_num_seqs": 1, "max_num_batched_tokens": 8}
+    scenario = toy([("a", 0.0, 40, 1), ("b", 0.0, 40, 1)], {"chunked": chunked})
+    scenario["kv_cache"]["prefix_caching"] = True
+    for request in scenario["workload"]["requests"]:
+        request["prompt"] = [[1, 0, 40]]
+    result = play(scenario)
+    requests = by_id(result)
+    assert requests["cached_tokens"].to_dict() == {"a": 0, "b": 32}
+    assert requests["first_token_s"].to_dict() == pytest.approx({"a": 0.05, "b": 0.06})
+    summary = summary_of(result)
+    assert (summary["prefix_queried_tokens"], summary["prefix_hit_rate"]) == (80, 32 / 80)
+
+
+def test_replica_is_the_one_that_served_the_request_or_none(toy: Any, play: Any, by_id: Any) -> None:
+    """There is one replica, 0; a request that is rejected at its arrival has none."""
+    requests = by_id(play(toy([("served", 0.0, 40, 1), ("rejected", 0.0, 400, 1)], blocks=4)))
+    assert requests["status"].to_dict() == {"served": "finished", "rejected": "rejected"}
+    replicas = requests["replica"]
+    assert replicas["served"] == 0
+    assert pd.isna(replicas["rejected"])

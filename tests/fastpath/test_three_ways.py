@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,7 +58,12 @@ def policies(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     if scheduler == "static":
         return scheduler, {"max_num_seqs": seats, "release": draw(st.sampled_from(["wave_end", "own_end"]))}
     if scheduler == "llamacpp":
-        return scheduler, {"n_parallel": seats, "n_batch": draw(st.integers(seats, 80))}
+        context = {
+            "n_ctx": draw(st.none() | st.integers(40, 160)),
+            "kv_unified": draw(st.booleans()),
+            "when_full": draw(st.sampled_from([None, "error", "begin_again"])),
+        }
+        return scheduler, {"n_parallel": seats, "n_batch": draw(st.integers(1, 80)), **context}
     keys: dict[str, Any] = {
         "max_num_seqs": seats,
         "max_num_batched_tokens": draw(st.integers(seats, seats + 12) | st.integers(seats + 12, 80)),
@@ -105,3 +111,29 @@ def cases(draw: st.DrawFn) -> Case:
 def test_fast_stepped_and_walked_runs_leave_the_same_bytes(case: Case) -> None:
     """Every table of the three ways is the same, with thrash, cancels, shared prefixes, and horizons inside folds."""
     assert_three_ways_agree(case)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("blocks", [8, 10, 40])
+@pytest.mark.parametrize("b_arrives", [0, 3, 9])
+def test_two_copies_of_a_block_one_of_them_generated(asynchronous: bool, blocks: int, b_arrives: int) -> None:
+    """a generates what b has as its prompt, so equal blocks are computed twice; c and d hit one of the copies.
+
+    Blocks of 4 tokens. Depending on when b comes, the generated copy is the older or the younger one.
+    """
+    shared, answer = (1, 0, 4), 5
+    requests = [
+        Request("a", 0.0, 4, 16, prompt=(shared,), output_stream=answer),
+        Request("b", b_arrives * TICK_S, 16, 6, prompt=(shared, (answer, 0, 12))),
+        Request("c", 12 * TICK_S, 17, 4, prompt=(shared, (answer, 0, 13))),
+        Request("d", 30 * TICK_S, 17, 4, prompt=(shared, (answer, 0, 13))),
+    ]
+    keys = {"max_num_seqs": 4, "max_num_batched_tokens": 32, "async_scheduling": asynchronous}
+    case = Case(requests, "vllm", keys, Pool("prefix", blocks, 4), CONSTANT)
+    assert_three_ways_agree(case)
+    recording = case.play("fast")
+    cached = dict(
+        zip(recording.requests["request_id"].tolist(), recording.requests["cached_tokens"].tolist(), strict=True)
+    )
+    assert cached["d"] == 16  # all have left, and of 17 tokens the last is computed again
+    assert cached["a"] == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from dataclasses import replace
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -120,3 +121,13 @@ def test_prefix_cache_keeps_what_is_cached_and_nothing_else(name: str) -> None:
     policy.kv.take(policy.kv.free)  # new requests need all blocks: nothing is cached any more
     (root,) = (one for one in reachable(policy.kv) if isinstance(one, Node))
     assert root.parent is None
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_nothing_is_left_where_no_client_gives_up_either(name: str) -> None:
+    """The same traffic with patient clients: no request can be reached, and the pool is free."""
+    policy = made(name)
+    recording = simulate(policy, [replace(request, gives_up_s=None) for request in traffic()])
+    assert set(seen(recording, "status").values()) == {"finished"}
+    assert not [one for one in reachable(policy) if isinstance(one, Job)]
+    assert policy.kv.free == policy.kv.total
