@@ -95,8 +95,8 @@ class Replica:
         """Lengths of the queue that the first repeat of the next plan sees."""
         self._cancelled: dict[Job, None] = {}
         """Cancelled requests that are part of a plan in flight."""
-        self._thinned: Plan | None = None
-        """A plan that a request has left before its steps end."""
+        self._thinned: dict[Plan, None] = {}
+        """Plans in flight that a request has left, or will leave, before they start."""
         self._wake: Event | None = None
         self._wake_s = NEVER_S
         self._states: set[Hashable] = set()
@@ -128,7 +128,7 @@ class Replica:
         self._cancelled[job] = None
         uncommitted = self._uncommitted()
         if len(uncommitted) > 1:
-            self._thinned = uncommitted[1]
+            self._thinned[uncommitted[1]] = None
         leaving = self.policy.cancel(job, uncommitted)
         served = self._leave(leaving, clock.now(self.env))
         self._changed(invalidates=True)
@@ -223,6 +223,7 @@ class Replica:
             yield from self._drain(self._in_flight)
             self._next = None
         if (plan.preempted or plan.failed) and not (plan.batch.decode_seqs or plan.batch.prefill):
+            self._thinned.pop(plan, None)
             self._recorder.without_steps(plan)
             self._progress.gave_no_token(plan, clock.now(self.env))
             self.policy.commit(plan)
@@ -331,8 +332,9 @@ class Replica:
     ) -> None:
         """Deliver steps that have ended; `rows`: how they look in the steps table, if they are not all alike."""
         gone: list[Job] | None = None
-        if self._cancelled or plan is self._thinned:
+        if self._cancelled or self._thinned:
             gone = [job for job in plan.finishing if job in self._cancelled]
+            self._thinned.pop(plan, None)
         self.policy.commit(plan)
         self._recorder.ran(plan, start_s, ends_s, rows, gone)
         if plan.ticking or plan.first:

@@ -86,6 +86,25 @@ def test_case_93_with_one_step_in_flight_only_the_token_under_way_is_lost(name: 
     }
 
 
+@pytest.mark.parametrize("name", ["vllm async", "vllm async prefix"])
+def test_clients_that_go_in_consecutive_steps_leave_one_after_the_other(name: str) -> None:
+    """a goes at 2.5 and leaves at 3, b goes at 3.5 and leaves at 4: the step from 3 to 4 was planned with both.
+
+    Two seats: c is planned at 3 into the step from 4 on, and has its first token at 5. It alone gets all its tokens.
+    """
+    requests = [
+        Request("a", 0.0, 10, 50, gives_up_s=2.5),
+        Request("b", 0.0, 10, 50, gives_up_s=3.5),
+        Request("c", 0.0, 10, 9),
+    ]
+    recording = both_ways(lambda: made(name), requests)
+    assert seen(recording, *COLUMNS) == {
+        "a": (1.0, 3.0, 2, "timed_out"),
+        "b": (1.0, 4.0, 3, "timed_out"),
+        "c": (5.0, 13.0, 9, "finished"),
+    }
+
+
 @pytest.mark.parametrize("name", ["vllm async", "vllm", "chunked", "static"])
 def test_a_client_that_goes_during_its_prompt_gets_nothing(name: str) -> None:
     """The step that completes the prompt ends at 1 s; at 0.5 s the client has gone."""
