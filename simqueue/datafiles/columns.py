@@ -83,7 +83,7 @@ class Columns(ABC):
         InputError
             If the column is missing, or a cell is not such an integer.
         """
-        numbers = self._parsed(name, whole_number, empty, "an integer")
+        numbers = self._plain_integers(name) or self._parsed(name, whole_number, empty, "an integer")
         if numbers and not (least <= min(numbers) and max(numbers) <= most):
             for row, number in enumerate(numbers):
                 if not least <= number <= most and number != empty:
@@ -99,6 +99,12 @@ class Columns(ABC):
                 if not (isfinite(number) and number >= least) and (texts[row] or empty is None):
                     raise self.wrong(row, name, texts[row], allowed_number(least))
         return numbers
+
+    def _plain_integers(self, name: str) -> list[int] | None:
+        """Return a column of which every cell is digits, or None: the common case, and fast."""
+        texts = self.text(name)
+        together = "".join(texts)
+        return list(map(int, texts)) if together.isascii() and together.isdigit() and all(texts) else None
 
     def _parsed(self, name: str, parse: Callable[[str], Number], empty: Number | None, allowed: str) -> list[Number]:
         """Parse all cells; the error names the first one that cannot be."""

@@ -11,7 +11,13 @@ from simqueue.datafiles.regular import AT_ONCE, Budget, UnreadableError
 
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
-_OTHER: Final = ((b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"), (b"PK\x03\x04", "zip"))
+_REPACK: Final = "unpack it, or compress it with gzip or zstd"
+_OTHER: Final = (
+    (b"BZh", f"this is a bzip2 file; {_REPACK}"),
+    (b"\xfd7zXZ", f"this is an xz file; {_REPACK}"),
+    (b"PK\x03\x04", f"this is a zip file; {_REPACK}"),
+    (b"PAR1", "this is a Parquet file, not text"),
+)
 
 
 def unpacked(opened: io.BufferedReader, budget: Budget) -> io.BufferedReader:
@@ -31,10 +37,10 @@ def unpacked(opened: io.BufferedReader, budget: Budget) -> io.BufferedReader:
         more than the budget.
     """
     start = opened.peek(8)
-    for mark, name in _OTHER:
+    for mark, told in _OTHER:
         if start.startswith(mark):
             opened.close()
-            raise UnreadableError(f"this is a {name} file; unpack it, or compress it with gzip or zstd")
+            raise UnreadableError(told)
     stream: Any = opened
     if start.startswith(_GZIP):
         stream = gzip.GzipFile(fileobj=opened)

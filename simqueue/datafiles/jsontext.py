@@ -23,10 +23,10 @@ def exact_json(text: str) -> Any:
         If the text is not JSON or beyond the limits of `parse_json`; its text says what is wrong in a few words.
     """
     try:
-        return parse_json(text, Decimal)
+        return parse_json(text.strip(), Decimal)
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
-        raise ValueError(f"{error.msg}, {line}column {error.colno}") from None
+        raise ValueError(f"{error.msg.removesuffix(' at')}, {line}column {error.colno}") from None
     except InvalidOperation:
         raise ValueError("a number is too large") from None
 

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ def parse_json(text: str, float_of: Callable[[str], Any] | None = None) -> Any:
     """
     too_deep = ValueError(f"nested too deeply: lists and objects can be in each other up to {MOST_DEPTH} times")
     try:
-        found = json.loads(text, parse_float=float_of)
+        found = _decoder(float_of).decode(text)
     except RecursionError:
         raise too_deep from None
     except json.JSONDecodeError:
@@ -121,6 +122,12 @@ def parse_json(text: str, float_of: Callable[[str], Any] | None = None) -> Any:
     if text.count("[") + text.count("{") > MOST_DEPTH and _depth(found) > MOST_DEPTH:
         raise too_deep
     return found
+
+
+@lru_cache(maxsize=4)
+def _decoder(float_of: Callable[[str], Any] | None) -> json.JSONDecoder:
+    """Return a decoder, which is costly to make for each line of a file."""
+    return json.JSONDecoder(parse_float=float_of)
 
 
 def _depth(value: Any) -> int:

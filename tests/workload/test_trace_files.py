@@ -91,10 +91,18 @@ def test_a_damaged_compressed_file_is_one_line(pack: Callable[[bytes], bytes], p
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("data", "kind"), [(b"PK\x03\x04abcdef", "zip"), (b"BZh91AY", "bzip2"), (b"\xfd7zXZ\0", "xz")])
-def test_other_compressions_are_named(data: bytes, kind: str, play: Play) -> None:
-    """What cannot be unpacked here says what it is and what could."""
-    with pytest.raises(InputError, match=f"this is a {kind} file; unpack it, or compress it with gzip or zstd"):
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"PK\x03\x04abcdef", "this is a zip file; unpack it, or compress it with gzip or zstd"),
+        (b"BZh91AY", "this is a bzip2 file; unpack it"),
+        (b"\xfd7zXZ\0", "this is an xz file; unpack it"),
+        (b"PAR1abcdef", "this is a Parquet file, not text"),
+    ],
+)
+def test_files_that_are_no_text_are_named(data: bytes, said: str, play: Play) -> None:
+    """What cannot be read as text says what it is, and for compressed files what could be read."""
+    with pytest.raises(InputError, match=said):
         play("t", "csv", data)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import partial
-from itertools import islice
+from functools import cached_property, partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,10 @@ class JsonTable(Columns):
         super().__init__(label, lines, partial(guess_json, expected=expected))
         self._rows = rows
 
-    @property
+    @cached_property
     def names(self) -> Collection[str]:
         """Keys of any of the objects, in order of appearance."""
-        return dict.fromkeys(key for row in self._rows for key in row)
+        return dict.fromkeys(chain.from_iterable(self._rows))
 
     def cells(self, name: str) -> list[Any]:
         """Return a column as parsed from JSON; None if a key is missing.
@@ -44,6 +44,10 @@ class JsonTable(Columns):
     def text(self, name: str) -> tuple[str, ...]:
         """Return a column as text; see `Columns.text`."""
         return tuple(map(cell_text, self.cells(name)))
+
+    def _plain_integers(self, name: str) -> list[int] | None:
+        values = self.cells(name)
+        return values if all(type(value) is int for value in values) else None
 
 
 def read_json_tables(path: Path, label: str, expected: str, at_once: int | None = None) -> Iterator[JsonTable]:
