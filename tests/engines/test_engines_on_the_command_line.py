@@ -49,9 +49,13 @@ def test_list_engines_names_every_version(capsys: pytest.CaptureFixture[str], mo
 
 
 def test_run_prints_the_resolved_flags_of_each_engine(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is one line per policy with an engine, above the comparison, and none for other policies."""
+    """There is one line per policy with an engine, above the comparison, and none for other policies.
+
+    On a terminal that is wide enough: other lines are broken.
+    """
+    monkeypatch.setenv("COLUMNS", "400")
     out = shown(capsys, "run", file, "--no-figures", "--quiet", "--out", tmp_path / "out")
     (new,) = [line for line in out.splitlines() if line.startswith("new = vllm 0.33.0 (V1, server): ")]
     (old,) = [line for line in out.splitlines() if line.startswith("old = vllm 0.6.3 (V0, server): ")]
