@@ -87,7 +87,7 @@ class Place(ABC):
 
     def write_text(self, text: str) -> None:
         """Write a text as the whole content; see `writing`."""
-        self.write_bytes(text.encode())
+        self.write_bytes(text.encode(errors="backslashreplace"))
 
     def write_bytes(self, content: bytes) -> None:
         """Write the whole content; see `writing`."""

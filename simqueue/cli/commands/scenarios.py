@@ -62,7 +62,8 @@ def run(
             "--stream",
             metavar="DIR",
             help="Write requests, steps and gaps to DIR/SCENARIO/POLICY/*.parquet during the run, which bounds memory "
-            "in long runs. Other files are written only with --out. Only with a single replication.",
+            "in long runs. Until the run has ended, they are in DIR/SCENARIO.partial, in parts. Other files are "
+            "written only with --out. Only with a single replication.",
         ),
     ] = None,
     replications: Replications = None,
@@ -77,6 +78,8 @@ def run(
 
     All policies of a scenario get the same requests. Prints warnings, a table with one column per policy, and the
     files written.
+
+    If one of several scenarios fails, the others are run, and the command exits with 1.
     """
 
 
