@@ -121,5 +121,6 @@ def test_export_of_a_run_that_is_not_there(tmp_path: Path) -> None:
         result.export_trace(tmp_path / "x.jsonl", policy="static")
     with pytest.raises(InputError, match=r"policy 'chunked' has no replication 1; known: 0"):
         result.export_trace(tmp_path / "x.jsonl", replication=1)
-    with pytest.raises(InputError, match="cannot be written"):
-        result.export_trace(tmp_path / "no" / "x.jsonl")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is a file, not a folder"):
+        result.export_trace(tmp_path / "file" / "x.jsonl")
