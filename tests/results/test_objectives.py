@@ -201,3 +201,10 @@ def test_the_note_says_what_a_good_request_is() -> None:
     """Limits of requests stand in a note, with their names and units."""
     (line,) = (n for n in notes(sq.run(scenario(slo={"ttft_ms": 500, "itl_ms": 45}))) if n.startswith("good"))
     assert line == "good requests: the share of all requests that finish with TTFT <= 500 ms and longest ITL <= 45 ms"
+
+
+def test_a_goodput_of_zero_is_shown() -> None:
+    """If no request of any policy meets its limits, the lines say 0: they are not left out."""
+    result = sq.run(scenario(slo={"ttft_ms": 0.001}))
+    assert texts(result, "goodput") == ("0", "0")
+    assert texts(result, "good requests") == ("0.0%", "0.0%")
