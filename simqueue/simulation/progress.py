@@ -46,9 +46,9 @@ class Progress:
         """Return an error about an answer of the policy: its class, then `text`, which begins with the method."""
         return RunError(f"{type(self._policy).__name__}.{text}")
 
-    def woke(self, now_s: float) -> None:
-        """Count a time at which the policy was asked and planned no step, though nothing else happened."""
-        self.wakes += 1
+    def woke(self, then_s: float, now_s: float) -> None:
+        """Count a time at which the policy was asked; from the last step that was run since `then_s`, if any."""
+        self.wakes = self.wakes + 1 if now_s == then_s else 0
         if self.wakes > MOST_WAKES:
             asked = f"plan was asked {self.wakes} times in a row, up to {now_s:g} s, and planned no step"
             raise self.failure(f"{asked}: give None, or Later with the time from which a step can run")

@@ -127,10 +127,8 @@ class Replica:
                 self._end(running)  # a step ends before the timeouts of its instant
         self._cancelled[job] = None
         uncommitted = self._uncommitted()
-        if len(uncommitted) > 1:
-            self._thinned[uncommitted[1]] = None
-        leaving = self.policy.cancel(job, uncommitted)
-        served = self._leave(leaving, clock.now(self.env))
+        self._thinned.update(dict.fromkeys(uncommitted[1:]))
+        served = self._leave(self.policy.cancel(job, uncommitted), clock.now(self.env))
         self._changed(invalidates=True)
         return served
 
@@ -144,10 +142,9 @@ class Replica:
 
     def _uncommitted(self) -> list[Plan]:
         running = self._in_flight
-        if running is None:
-            return [] if self._next is None else [self._next]
-        later = self._next if running.tail is None else running.tail.plan
-        return [running.plan] if later is None else [running.plan, later]
+        tail = None if running is None or running.tail is None else running.tail.plan
+        plans = (None if running is None else running.plan, tail, self._next)
+        return [plan for plan in plans if plan is not None]
 
     def _changed(self, *, invalidates: bool) -> None:
         """React to a change of the queue; `invalidates`: whether a repeated plan may no longer hold."""
@@ -176,10 +173,7 @@ class Replica:
                 yield hold
                 woke_s = clock.now(self.env)
                 ask_again_s = yield from self._busy_period()
-            if clock.now(self.env) == woke_s:
-                self._progress.woke(woke_s)
-            else:
-                self._progress.wakes = 0
+            self._progress.woke(woke_s, clock.now(self.env))
 
     def _busy_period(self) -> Generator[Event, Any, float]:
         """Run steps until nothing can run; return when to ask the policy again."""
@@ -211,8 +205,8 @@ class Replica:
     def _ask_again_s(self, answer: object) -> float:
         """Return when to ask the policy again; its answer is checked."""
         if not isinstance(answer, Later) or answer.time_s <= clock.now(self.env):
-            given = f"plan gives {answer!r} at {clock.now(self.env):g} s"
-            raise self._progress.failure(f"{given}: must be a Plan, None, or Later with a later time")
+            must = "must be a Plan, None, or Later with a later time"
+            raise self._progress.failure(f"plan gives {answer!r} at {clock.now(self.env):g} s: {must}")
         return answer.time_s
 
     def _run(self, plan: Plan, planned_s: float, ends_s: list[float]) -> Generator[Event, Any, bool]:
@@ -339,8 +333,7 @@ class Replica:
         self._recorder.ran(plan, start_s, ends_s, rows, gone)
         if plan.ticking or plan.first:
             self._progress.fruitless = 0
-            if self._states:
-                self._states.clear()
+            self._states.clear()
         else:
             self._progress.gave_no_token(plan, ends_s[-1])
         if self._observer is not None:
