@@ -25,6 +25,7 @@ GLOSSARY: Final[dict[str, str]] = {
     "preemptions": "How often a running request lost its memory and had to start again.",
     "KV": "Key-value cache: the memory for the tokens of running requests, in blocks of some tokens.",
     "KV peak": "The largest part of the KV blocks that was in use.",
+    "max request": "The longest request that the policy accepts, prompt and output together.",
     "prefix hits": "The share of looked-up prompt tokens that were found in the prefix cache.",
     "GPU busy": "The share of the run in which the GPU computed.",
     "load": "The arrival rate divided by the highest rate that the policy can sustain. From 1 on, the queue grows.",
