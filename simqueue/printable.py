@@ -24,6 +24,11 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)
 
 
+def is_text(text: str) -> bool:
+    """Return whether a text has no halves of surrogate pairs, which stand for bytes that are no UTF-8."""
+    return text.isascii() or not any("\ud800" <= one <= "\udfff" for one in text)
+
+
 def printable_lines(text: str) -> str:
     """Return a text of several lines with each line as `printable` has it."""
     return "\n".join(map(printable, text.split("\n")))

@@ -13,6 +13,7 @@ import simqueue
 from simqueue.cli.commands import COMMANDS, GROUPS, Command
 from simqueue.cli.failures import BAD_INPUT, DONE, print_error, report, with_traceback
 from simqueue.errors import INTERRUPTED
+from simqueue.printable import LONGEST_LINE, shortened
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 _PLAIN: dict[str, Any] = {"rich_markup_mode": None, "context_settings": _HELP}
@@ -102,6 +103,7 @@ def _top(
 def _usage(error: Exception) -> str:
     """Return a usage error in one line that names the help of its command."""
     message = error.format_message() if hasattr(error, "format_message") else str(error)
+    message = shortened(message, LONGEST_LINE)
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "simqueue"
     return f"{' '.join(message.split()).rstrip('.')} (see '{command} --help')"

@@ -8,6 +8,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from simqueue.printable import printable
+
 Row = dict[str, Any]
 
 _GAP = "  "
@@ -69,7 +71,9 @@ def cell(value: Any) -> str:
         return "-"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:,.4g}"
+    return printable(str(value))
 
 
 def _titled(key: str, texts: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 import typer
 
 from simqueue.errors import InputError, SimqueueError
-from simqueue.printable import printable
+from simqueue.printable import LONGEST_LINE, printable, shortened
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -37,7 +37,7 @@ def report(error: Exception, subject: str = "") -> int:
     if isinstance(error, OSError) and error.filename is None and error.errno in _CANNOT_WRITE:
         print_error(f"stdout cannot be written: {error.strerror}", subject)  # other files have errors of their own
         return FAILED
-    what = " ".join(str(error).split()) or "no message"
+    what = shortened(" ".join(str(error).split()), LONGEST_LINE) or "no message"
     print_error(f"unexpected {type(error).__name__}: {what} (for the traceback, run again with --debug)", subject)
     return FAILED
 

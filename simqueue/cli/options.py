@@ -69,7 +69,12 @@ Replications = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", metavar="N", min=1, help="Processes that share the replications. Default: one per core."),
+    typer.Option(
+        "--workers",
+        metavar="N",
+        min=1,
+        help="Processes that share the replications, at most one per core, which is the default.",
+    ),
 ]
 Percentiles = Annotated[
     str | None,

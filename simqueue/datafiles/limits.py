@@ -46,6 +46,9 @@ MOST_TRACE_BYTES: Final = 16 * 1024 * _MIB
 MOST_LINE_BYTES: Final = 16 * _MIB
 """Bytes of one line of a text file: a JSON object with a prompt of a million tokens as text has 5 MB."""
 
+MOST_STEP_TOKENS: Final = 1_000_000_000
+"""Tokens of the budget of one step, as many as a request can have. Servers use up to some 100,000."""
+
 MOST_COLUMNS: Final = 1_000
 """Columns of a CSV file. Exports of monitoring systems have up to 200."""
 

@@ -16,6 +16,7 @@ from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.scanner import Scanner
 
 from simqueue.datafiles.limits import (
     MOST_DEPTH,
@@ -28,7 +29,7 @@ from simqueue.datafiles.limits import (
 from simqueue.datafiles.regular import MissingError, UnreadableError, open_regular
 from simqueue.datafiles.text import read_text
 from simqueue.errors import FileError, InputError, KeyPath
-from simqueue.printable import shortened
+from simqueue.printable import is_text, shortened
 
 _PLAIN = "tag:yaml.org,2002:"
 _MERGE = _PLAIN + "merge"
@@ -159,7 +160,18 @@ def _parser() -> YAML:
     parser = YAML(typ="safe", pure=True)
     parser.max_depth = MOST_DEPTH
     parser.Composer = _LimitedComposer
+    parser.Scanner = _LimitedScanner
     return parser
+
+
+class _LimitedScanner(Scanner):
+    """Makes tokens, up to a depth of brackets: it looks far ahead of what is composed, in steps that grow with them."""
+
+    def fetch_flow_collection_start(self, token: Any, to_push: str) -> None:
+        """Take an opening bracket."""
+        if len(self.flow_context) > MOST_DEPTH:
+            raise MarkedYAMLError(problem=_TOO_DEEP, problem_mark=self.reader.get_mark())
+        super().fetch_flow_collection_start(token, to_push)
 
 
 class _LimitedComposer(Composer):
@@ -216,11 +228,11 @@ def _line(node: Node) -> int:
 class _Reader:
     """Converts nodes to plain values and records their positions in the document."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, outer: _Reader | None = None) -> None:
         self._document = document
-        self._scalars = YAML(typ="safe", pure=True).constructor
-        self._open: list[Node] = []
-        self._count = 0
+        self._scalars: Any = outer._scalars if outer else YAML(typ="safe", pure=True).constructor
+        self._open: list[Node] = outer._open if outer else []
+        self._count: int = outer._count if outer else 0
 
     def value(self, node: Node, path: KeyPath) -> Any:
         """Return the plain value of any node."""
@@ -275,11 +287,10 @@ class _Reader:
         for part in parts:
             if not isinstance(part, MappingNode):
                 raise self._error(part, "'<<' needs a mapping, or a list of mappings")
-            aside = _Reader(Document(self._document.file, {}))
-            aside._open, aside._count = self._open, self._count  # what is above counts, and what was read before
+            aside = _Reader(Document(self._document.file, {}), self)
             for key, value in aside.value(part, path).items():
                 result.setdefault(key, value)
-            self._count = aside._count
+            self._count = aside._count + len(aside._document.values)  # they are copied
             for known, found in (
                 (self._document.keys, aside._document.keys),
                 (self._document.values, aside._document.values),
@@ -292,17 +303,23 @@ class _Reader:
         if not isinstance(node, ScalarNode):
             raise self._error(node, "a key must be a scalar")
         self._check_tag(node, *_SCALARS)
-        return str(node.value)
+        return self._text(node)
 
     def _scalar(self, node: ScalarNode) -> Any:
         self._check_tag(node, *_SCALARS)
         if node.tag in _TEXTS:
-            return str(node.value)
+            return self._text(node)
         try:
             return self._scalars.construct_object(node)
         except (ValueError, YAMLError):
             kind = str(node.tag).removeprefix(_PLAIN)
             raise self._error(node, f"'{shortened(str(node.value))}' cannot be read as {kind}") from None
+
+    def _text(self, node: ScalarNode) -> str:
+        text = str(node.value)
+        if not is_text(text):
+            raise self._error(node, f"'{shortened(text)}' is no text: half of a surrogate pair")
+        return text
 
     def _check_tag(self, node: Node, *allowed: str) -> None:
         if node.tag not in allowed:

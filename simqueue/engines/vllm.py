@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import Field, ValidationError
 
+from simqueue.datafiles.limits import MOST_STEP_TOKENS
 from simqueue.engines.base import (
     CacheRules,
     Deployment,
@@ -63,7 +64,7 @@ class VllmFlags(Settings):
         json_schema_extra={"unit": "requests"},
     )
     max_num_batched_tokens: int | None = Field(
-        None, ge=1, description="token budget per step", json_schema_extra={"unit": "tokens"}
+        None, ge=1, le=MOST_STEP_TOKENS, description="token budget per step", json_schema_extra={"unit": "tokens"}
     )
     policy: Literal["fcfs", "priority"] = Field("fcfs", description="order of the waiting queue and of preemption")
     enable_chunked_prefill: bool | None = Field(None, description="whether prompts can be split to fit the budget")

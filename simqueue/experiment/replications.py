@@ -10,9 +10,10 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import TYPE_CHECKING
 
-from simqueue.errors import InputError
+from simqueue.errors import InputError, show
 from simqueue.experiment.replication import Progress, Replication, replicate
 from simqueue.experiment.warmup import warm_up
 from simqueue.results.result import PolicyRun
@@ -47,8 +48,8 @@ def all_replications(
     progress : callable, optional
         See `Progress`.
     workers : int, optional
-        Number of processes. By default the number of cores, or 1 if the work is short. The results do not depend on
-        it.
+        Number of processes, at most one per core. By default the number of cores, or 1 if the work is short. The
+        results do not depend on it.
     stream : Stream, optional
         See `replicate`. Only with a single replication, see `check_streamable`.
 
@@ -59,8 +60,8 @@ def all_replications(
     RunError
         If a run fails, or if its tables cannot be written.
     """
-    if workers is not None and workers < 1:
-        raise InputError(f"workers = {workers}: must be at least 1")
+    if workers is not None and (not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1):
+        raise InputError(f"workers = {show(workers)}: must be a whole number >= 1")
     if scenario.replications == 1 and scenario.precision is None:
         return [replicate(scenario, 0, check=check, progress=progress, stream=stream)]
     if stream is not None:
@@ -125,11 +126,12 @@ class _Replications:
         return self._made[:count]
 
     def _workers_for(self, count: int) -> int:
+        useful = max(1, min(os.cpu_count() or 1, count))  # each process more needs memory, and none is faster
         if self._workers is not None:
-            return max(1, min(self._workers, count))
+            return min(int(self._workers), useful)
         if count * self._seconds_each < _WORTH_STARTING_WORKERS_S:
             return 1
-        return max(1, min(os.cpu_count() or 1, count))
+        return useful
 
     def _run_in_workers(self, numbers: Sequence[int], workers: int, total: int) -> None:
         from joblib import Parallel, delayed  # noqa: PLC0415 - joblib loads slowly, and most runs do without

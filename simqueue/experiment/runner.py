@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simqueue import __version__
-from simqueue.errors import InputError
+from simqueue.errors import InputError, show
 from simqueue.experiment.hidden_time import hidden_time_notes
 from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.replication import Progress, Replication
@@ -18,7 +18,6 @@ from simqueue.outputs import Place
 from simqueue.results.grouping import common_notes
 from simqueue.results.result import Result
 from simqueue.results.steadiness import OfferedLoad
-from simqueue.scenario.library import find
 from simqueue.scenario.load import from_mapping, load
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolved import ResolvedScenario
@@ -61,7 +60,8 @@ def run(
         Check the invariants of the run after every step. By default the environment variable SIMQUEUE_CHECK decides
         (1: yes).
     workers : int, optional
-        Number of processes for replications; by default the number of cores. The result does not depend on it.
+        Number of processes for replications, at most one per core, which is the default. The result does not depend on
+        it.
     stream_to : str, Path or Place, optional
         Folder to which the requests, steps and gaps between tokens of each policy are written during the run, as
         Parquet. Memory then does not grow with the run. Only with a single replication. It must be missing, empty, or
@@ -79,6 +79,8 @@ def run(
     RunError
         If the run itself fails, or if its tables cannot be written to `stream_to`.
     """
+    if stream_to is not None and (not isinstance(stream_to, str | Path | Place) or stream_to == ""):
+        raise InputError(f"stream_to = {show(stream_to)}: must be the path of a folder")
     chosen = as_resolved(scenario, overrides, seed)
     played, notes = _as_often_as_it_differs(chosen)
     verified = os.environ.get(CHECK_SWITCH) == "1" if check is None else check
@@ -153,7 +155,7 @@ def as_resolved(
     if isinstance(scenario, Mapping):
         return from_mapping(scenario, overrides, seed).resolve()
     if not isinstance(scenario, Scenario | ResolvedScenario):
-        return load(find(str(scenario)), overrides, seed).resolve()
+        return load(scenario, overrides, seed).resolve()
     if overrides:
         raise InputError("overrides: must be given when the scenario is loaded, as this one is already")
     resolved = scenario.resolve() if isinstance(scenario, Scenario) else scenario

@@ -11,8 +11,9 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
-from simqueue.figures.style import figure_style
+from simqueue.figures.style import drawable, figure_style
 from simqueue.figures.ticks import plain_ticks
 from simqueue.outputs import Place, reserved_file
 
@@ -140,6 +141,9 @@ def settle(figure: Figure) -> None:
     """Choose the ticks of a figure and the places of its axes."""
     for ax in figure.axes:
         plain_ticks(ax)
+    for text in figure.findobj(Text):
+        if (shown := drawable(text.get_text())) != text.get_text():
+            text.set_text(shown)
     if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)
         figure.set_layout_engine(None)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Literal
 
 import matplotlib.style
 from matplotlib.colors import to_rgb
+from matplotlib.font_manager import findfont, get_font
+
+from simqueue.printable import printable_lines
 
 PALETTE: Final = (
     "#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9",
@@ -48,6 +52,8 @@ _SETTINGS: Final[dict[str, Any]] = {
     "ytick.labelsize": 9.9,
     "ytick.left": False,
 }
+
+_NO_GLYPH: Final = "\N{WHITE SQUARE}"
 
 _YELLOW: Final = 8
 """Index in the palette of the colour that is too pale for a line on white."""
@@ -92,6 +98,17 @@ def figure_style() -> Iterator[None]:
     """Draw and save with this package's settings instead of the user's."""
     with matplotlib.style.context(["default", _SETTINGS]):
         yield
+
+
+def drawable(text: str) -> str:
+    """Return `text` as the font of the figures can draw it: a square for each sign that it does not have."""
+    plain = printable_lines(text)
+    return plain if plain.isascii() else "".join(one if one == "\n" or _has_glyph(one) else _NO_GLYPH for one in plain)
+
+
+@cache
+def _has_glyph(sign: str) -> bool:
+    return get_font(findfont(_SETTINGS["font.sans-serif"][0])).get_char_index(ord(sign)) != 0
 
 
 def literal(text: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jinja2
 
 from simqueue.figures.canvas import image
+from simqueue.printable import printable_lines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,12 +27,18 @@ def html(document: Document) -> str:
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_printed,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.globals["data_uri"] = data_uri
     blocks = [(type(block).__name__, block) for block in document.blocks]
     return environment.get_template("page.html.j2").render(title=document.title, blocks=blocks)
+
+
+def _printed(value: Any) -> Any:
+    """Return text of the page without control characters; what is markup already is left alone."""
+    return printable_lines(value) if type(value) is str else value
 
 
 def data_uri(figure: Figure) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from simqueue.datafiles.regular import is_folder, is_there
-from simqueue.errors import InputError
+from simqueue.errors import InputError, show
 from simqueue.names import unknown
 
 STDIN = Path("/dev/stdin")
@@ -33,6 +33,8 @@ def find(argument: str | Path) -> Path:
     InputError
         There is no such file and no packaged scenario of that name. A folder is not a file.
     """
+    if not isinstance(argument, str | Path):
+        raise InputError(f"{show(argument) or 'this'} is no scenario: must be keys, a path, or a packaged name")
     path = STDIN if str(argument) == "-" else Path(argument)
     folder = is_folder(path)
     if is_there(path) and not folder:

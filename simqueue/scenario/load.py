@@ -8,20 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from simqueue.datafiles.yamlfile import Document, read
-from simqueue.scenario.library import STDIN
-from simqueue.scenario.model import Scenario, plain
+from simqueue.errors import InputError, show
+from simqueue.scenario.library import STDIN, find
+from simqueue.scenario.model import Scenario
 from simqueue.scenario.overrides import apply, override_seed, parse_override
+from simqueue.scenario.plaindata import plain, python_value
 from simqueue.scenario.problems import reject_other_keys, validated
 from simqueue.scenario.written import Written
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Scenario:
-    """Load a scenario file.
+    """Load a scenario file, or a packaged scenario by its name.
 
     Parameters
     ----------
     path : str or Path
-        A YAML file. Relative paths in it start at its folder; with `STDIN`, at the current folder.
+        A YAML file, or a name from ``simqueue list scenarios``. Relative paths in a file start at its folder; with
+        `STDIN`, at the current folder.
     overrides : iterable of str
         ``a.b.c=VALUE`` each; they override the file.
     seed : int or None
@@ -32,9 +35,9 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
     InputError
         One line per problem: file and line (or the flag), path, value, what is allowed.
     """
-    path = Path(path)
-    folder, name = (Path(), None) if path == STDIN else (path.parent, path.stem)
-    return _checked(read(path), overrides, seed, folder, name)
+    file = find(path)
+    folder, name = (Path(), None) if file == STDIN else (file.parent, file.stem)
+    return _checked(read(file), overrides, seed, folder, name)
 
 
 def from_mapping(
@@ -64,9 +67,11 @@ def from_mapping(
 def _checked(
     document: Document, overrides: Iterable[str], seed: int | None, base_dir: Path, file_name: str | None
 ) -> Scenario:
+    if isinstance(overrides, str) or not isinstance(overrides, Iterable):
+        raise InputError(f"overrides = {show(overrides)}: must be a list of texts, such as ['seed=3']")
     parsed = [parse_override(text) for text in overrides]
     if seed is not None:
-        parsed.append(override_seed(seed))
+        parsed.append(override_seed(python_value(seed)))
     data, flags = apply(document.data, parsed)
     # absolute: the scenario can be sent to processes with another current folder
     written = Written(replace(document, data=data), flags, base_dir.absolute())

@@ -6,16 +6,17 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, get_args, get_origin
+from typing import Any, Literal, Self
 
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
-from simqueue.datafiles.limits import MOST_DEPTH, MOST_KEYS
+from simqueue.datafiles.limits import MOST_KEYS
 from simqueue.datafiles.yamlfile import Document
-from simqueue.errors import InputError, Problem
+from simqueue.errors import Problem
 from simqueue.hardware import DtypeSettings, GpuChoice, ModelChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.names import LONGEST_NAME, PLAIN_RULE, is_plain
+from simqueue.scenario.plaindata import plain
 from simqueue.scenario.policies import PolicyEntry, PolicySettings
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolve import resolve
@@ -273,43 +274,6 @@ class Scenario(Settings):
                 own = ("policies", name) if self.kv_cache.blocks != "auto" else ()
                 text = f"'auto' needs {missing}; otherwise give a whole number of blocks"
                 yield Problem((*own, "kv_cache", "blocks"), text)
-
-
-def plain(value: Any, depth: int = 0) -> Any:
-    """Return a copy as plain data, with the keys that were given for each model.
-
-    Raises
-    ------
-    InputError
-        If mappings and lists are nested too deeply, for example in themselves.
-    """
-    if depth > MOST_DEPTH:
-        raise InputError(f"the scenario: nested too deeply; up to {MOST_DEPTH} levels of lists and mappings are read")
-    inner_depth = depth + 1
-    if isinstance(value, Settings):
-        written = {
-            field.alias or key: getattr(value, key)
-            for key, field in type(value).model_fields.items()
-            if key in value.model_fields_set or _has_one_value(field.annotation)
-        }
-        # a key with one possible value selects the branch of a choice
-        return plain({**written, **(value.model_extra or {})}, inner_depth)
-    if isinstance(value, Mapping):
-        return {key: plain(inner, inner_depth) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner, inner_depth) for inner in value]
-    return _python_value(value)
-
-
-def _python_value(value: Any) -> Any:
-    """Return a number or an array of numpy as Python has it, anything else unchanged; numpy itself is not needed."""
-    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
-        return value.tolist()
-    return value
-
-
-def _has_one_value(annotation: Any) -> bool:
-    return get_origin(annotation) is Literal and len(get_args(annotation)) == 1
 
 
 def _with_merged_caches(given: dict[str, Any]) -> dict[str, Any]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from simqueue.datafiles.limits import MOST_DEPTH
 from simqueue.datafiles.yamlfile import parse_value
-from simqueue.errors import InputError, KeyPath
+from simqueue.errors import InputError, KeyPath, show
 from simqueue.names import unknown
+from simqueue.printable import is_text
+from simqueue.scenario.plaindata import plain
 from simqueue.scenario.written import SHARED_KEYS, look_up
 from simqueue.steptime import RooflineSettings
+
+_MOST_DIGITS = 9
+"""Digits of an index of a list; with more it is a key, which does not exist either."""
 
 _MAKERS = {
     "policies": ("policy", ("scheduler", "engine")),
@@ -47,19 +52,25 @@ def parse_override(text: str) -> Override:
     InputError
         If there is no ``=``, a key is empty, or VALUE is not YAML.
     """
+    if not isinstance(text, str):
+        raise InputError(f"overrides: {show(text) or 'each'} must be a text, such as 'seed=3'")
     flag = f"--set {text}"
+    if not is_text(text):
+        raise InputError.at(flag, "not text in UTF-8")
     key, equals, value = text.partition("=")
     names = key.strip().split(".")
     if not equals:
         raise InputError.at(flag, "write it as KEY=VALUE, for example --set workload.arrivals.rate_rps=20")
     if not all(names):
         raise InputError.at(flag, "a key is empty; write the path as a.b.c")
+    if len(names) > MOST_DEPTH:
+        raise InputError.at(flag, f"{len(names):,} keys in each other; a path can have up to {MOST_DEPTH}")
     return Override(tuple(_index_or_key(name) for name in names), parse_value(value, flag), flag)
 
 
 def override_seed(seed: int) -> Override:
     """Return the override of ``--seed N``."""
-    return Override(("seed",), seed, f"--seed {seed}")
+    return Override(("seed",), seed, f"--seed {show(seed)}")
 
 
 def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str, Any], dict[KeyPath, str]]:
@@ -86,7 +97,7 @@ def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str
     InputError
         If a list item does not exist, or a path runs through a plain value.
     """
-    result = deepcopy(data)
+    result = plain(data)
     flags: dict[KeyPath, str] = {}
     ordered = sorted(overrides, key=lambda override: override.path[0] == "policies")
     for override in ordered:
@@ -127,7 +138,7 @@ def _reject_new_name(before: dict[str, Any], after: dict[str, Any], override: Ov
 
 
 def _index_or_key(name: str) -> str | int:
-    return int(name) if name.isascii() and name.isdecimal() else name
+    return int(name) if name.isascii() and name.isdecimal() and len(name) <= _MOST_DIGITS else name
 
 
 def _policy_paths(data: dict[str, Any], path: KeyPath) -> list[KeyPath]:
@@ -147,7 +158,7 @@ def _write(data: dict[str, Any], path: KeyPath, override: Override) -> KeyPath:
             place[written[-1]] = {}
         place = place[written[-1]]
     written = (*written, _step(place, path[-1], written, override))
-    place[written[-1]] = deepcopy(override.value)
+    place[written[-1]] = plain(override.value)
     return written
 
 

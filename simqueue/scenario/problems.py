@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from simqueue.errors import InputError, KeyPath, Problem, show
+from simqueue.printable import is_text
 from simqueue.scenario.wording import NO_TAG, Finding, bound, path_in_file, put_in_words
 from simqueue.scenario.written import Written
 from simqueue.settings import Settings
@@ -77,7 +78,7 @@ def _other_keys(data: Any, path: KeyPath) -> Iterator[Problem]:
             yield from _other_keys(item, (*path, i))
     elif isinstance(data, dict):
         for key, inner in data.items():
-            if isinstance(key, str):
+            if isinstance(key, str) and is_text(key):
                 yield from _other_keys(inner, (*path, key))
             else:
                 yield Problem(path, f"the key {show(key) or repr(key)} must be text")

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from simqueue.datafiles.yamlfile import Document
 from simqueue.errors import Problem
+from simqueue.scenario.plaindata import python_value
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.problems import validated
 from simqueue.scenario.written import Written
@@ -63,7 +64,9 @@ def checked(now: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     InputError
         One line per problem, as for the same keys in a file.
     """
-    made = validated(Variation, Written(Document("", {**now, **changes})))
+    made = validated(
+        Variation, Written(Document("", {**now, **{key: python_value(value) for key, value in changes.items()}}))
+    )
     return {key: getattr(made, key) for key in changes}
 
 

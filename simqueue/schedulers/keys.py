@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from simqueue.datafiles.limits import MOST_STEP_TOKENS
 from simqueue.schedulers.waiting import Order
 from simqueue.settings import Settings, invalid
 
@@ -39,6 +40,7 @@ class BudgetSettings(IterationSettings):
     max_num_batched_tokens: int = Field(
         8192,
         ge=1,
+        le=MOST_STEP_TOKENS,
         description="token budget per step: one token per decode, the rest for prompts",
         json_schema_extra={"unit": "tokens"},
     )
@@ -113,7 +115,9 @@ class LlamaCppSettings(Settings):
     """Flags of the server, by its own names."""
 
     n_parallel: int = Field(4, ge=1, le=MOST_SEATS, description="number of slots: maximum number of running requests")
-    n_batch: int = Field(2048, ge=1, description="token budget per step", json_schema_extra={"unit": "tokens"})
+    n_batch: int = Field(
+        2048, ge=1, le=MOST_STEP_TOKENS, description="token budget per step", json_schema_extra={"unit": "tokens"}
+    )
     n_ctx: int | None = Field(
         None,
         ge=1,
@@ -135,7 +139,7 @@ class VllmV0Settings(Settings):
     """Flags of the engine, by its own names."""
 
     max_num_seqs: int = Field(ge=1, le=MOST_SEATS, description="maximum number of running requests")
-    max_num_batched_tokens: int = Field(ge=1, description="token budget per step")
+    max_num_batched_tokens: int = Field(ge=1, le=MOST_STEP_TOKENS, description="token budget per step")
     enable_chunked_prefill: bool = Field(False, description="whether prompts are split to share a step with decodes")
     padded_prompts: bool = Field(False, description="whether prompts of a step count as long as the longest (0.2.x)")
     watermark: float = Field(0.01, ge=0, lt=1, description="share of the pool that stays free at every admission")
@@ -145,7 +149,7 @@ class VllmV1Settings(Settings):
     """Flags of the engine, by its own names. All are set once a version has given its defaults."""
 
     max_num_seqs: int = Field(ge=1, le=MOST_SEATS, description="maximum number of running requests")
-    max_num_batched_tokens: int = Field(ge=1, description="token budget per step")
+    max_num_batched_tokens: int = Field(ge=1, le=MOST_STEP_TOKENS, description="token budget per step")
     policy: Literal["fcfs", "priority"] = Field(
         "fcfs", description="order of the queue, and which request is preempted"
     )

@@ -21,8 +21,12 @@ LONGEST_S = 1e15
 LARGEST_SAMPLE = 1e15
 """Largest length that can be drawn from a distribution without a maximum; whole numbers up to here are exact."""
 
-LARGEST_TABLE = 10_000_000
-"""Largest number of values in a table of lengths."""
+LARGEST_TABLE = 2_000_000
+"""Largest number of values in a table of lengths, twice the longest context of usual models; each needs 70 bytes."""
+
+MOST_PIECES = 20_000_000
+"""Largest number of pieces of prompts in all sessions: the prompt of turn n has all earlier turns, 2 n pieces of 16
+bytes. A million conversations of four turns have 16 million; one of a thousand turns has a million."""
 
 
 def most_arrivals(rate_rps: float | None, num_requests: int | None, until_s: float | None) -> int:

@@ -15,7 +15,7 @@ from simqueue.workload.attributes import RequestAttributes
 from simqueue.workload.build import build_arrivals, build_duration, build_lengths
 from simqueue.workload.clients import SessionSettings, UserSettings
 from simqueue.workload.durations import Duration
-from simqueue.workload.limits import FIRST_GENERATED_STREAM, MOST_REQUESTS
+from simqueue.workload.limits import FIRST_GENERATED_STREAM, MOST_PIECES, MOST_REQUESTS
 from simqueue.workload.request_lengths import Lengths
 from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.streams import Draws
@@ -94,6 +94,13 @@ def conversation_group(
     total = int(turns.sum())
     if total > MOST_REQUESTS:
         text = f"these settings make {total:.3g} turns, at most {MOST_REQUESTS} are allowed"
+        raise InputError(text, "sessions", "turns")
+    pieces = float((turns.astype(np.float64) ** 2).sum())
+    if pieces > MOST_PIECES:
+        text = (
+            f"the prompts of these conversations, which repeat all earlier turns, would have {pieces:.3g} pieces, the "
+            f"sum of the squares of the numbers of turns; at most {MOST_PIECES:,} are allowed"
+        )
         raise InputError(text, "sessions", "turns")
     new, outputs = Lengths.of(settings, base_dir).sample(draws.rng("prompt_tokens"), draws.rng("output_tokens"), total)
     think_s = build_duration(keys.think_s).sample(draws.rng("think_s"), total)

@@ -15,7 +15,7 @@ from simqueue.calibration.linear import StepMean, fit_linear, read_step_means
 from simqueue.calibration.request_log import fit_log
 from simqueue.calibration.rows import Target, read_steps
 from simqueue.calibration.served_rows import Server, read_log, read_means
-from simqueue.cli.actions.common import load_hardware, print_warnings
+from simqueue.cli.actions.common import load_hardware, print_warnings, say
 from simqueue.cli.actions.screen import busy, print_rows
 from simqueue.cli.options import Kind
 from simqueue.errors import InputError, Problem
@@ -147,11 +147,11 @@ def _fitted(job: _Job) -> tuple[Fit, Sequence[Case]]:
 def _judge(bad: Sequence[str], good: int, *, drop: bool) -> None:
     """Print the bad rows if they are to be left out; otherwise raise InputError if there are any."""
     if bad and not drop:
-        verb = "is" if len(bad) == 1 else "are"
-        count = f"{len(bad)} of {len(bad) + good} rows {verb} bad; --drop-bad-rows leaves them out"
-        raise InputError.of(Problem((), line) for line in [*bad, count])
+        is_are, them = ("is", "it") if len(bad) == 1 else ("are", "them")
+        count = f"{len(bad):,} of {len(bad) + good:,} rows {is_are} bad; --drop-bad-rows leaves {them} out"
+        raise InputError.of(Problem((), line) for line in [count, *bad])
     for line in bad:
-        typer.echo(f"left out: {line}")
+        say(f"left out: {line}")
 
 
 def _errors(cases: Sequence[Case], found: Fit) -> list[ErrorRow]:

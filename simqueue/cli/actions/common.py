@@ -15,8 +15,8 @@ import typer
 from simqueue.errors import InputError
 from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.hardware.precision import known_format
+from simqueue.printable import printable
 from simqueue.scenario import Scenario, load
-from simqueue.scenario.library import find
 
 
 def load_scenario(
@@ -36,7 +36,7 @@ def load_scenario(
     given = list(overrides or ())
     if replications is not None:
         given += ["precision=null", f"replications={replications}"]
-    return load(find(argument), given, seed)
+    return load(argument, given, seed)
 
 
 @contextmanager
@@ -82,4 +82,9 @@ def print_json_text(text: str) -> None:
 def print_warnings(lines: Iterable[str]) -> None:
     """Print one line per warning."""
     for line in lines:
-        typer.echo(f"warning: {line}")
+        say(f"warning: {line}")
+
+
+def say(line: str) -> None:
+    """Print a line that can have text of a user in it, such as a name."""
+    typer.echo(printable(line))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import typer
 
-from simqueue.cli.actions.common import flag, load_hardware, print_warnings
+from simqueue.cli.actions.common import flag, load_hardware, print_warnings, say
 from simqueue.cli.actions.screen import print_rows
 from simqueue.datafiles.library import validated
 from simqueue.errors import InputError
@@ -45,7 +45,7 @@ def explain(
         return
     print_warnings(warnings)
     gpus = f"{tensor_parallel} x {gpu}" if tensor_parallel > 1 else gpu
-    typer.echo(f"{chosen.name} on {gpus}, preset {preset}: {_described(batch)}")
+    say(f"{chosen.name} on {gpus}, preset {preset}: {_described(batch)}")
     _show(terms)
     typer.echo(f"step: {1e3 * seconds:.3f} ms, the sum of the terms marked *; the other terms overlap with them")
 

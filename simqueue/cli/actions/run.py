@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from simqueue.cli.actions.common import load_scenario, print_json_text, print_warnings
+from simqueue.cli.actions.common import load_scenario, print_json_text, print_warnings, say
 from simqueue.cli.actions.latencies import summary_overrides
 from simqueue.cli.actions.screen import console, progress_bar, wrapped
 from simqueue.cli.failures import FAILED, report
@@ -17,6 +17,7 @@ from simqueue.errors import InputError, Problem
 from simqueue.experiment import run as run_scenario
 from simqueue.experiment.replications import check_streamable
 from simqueue.outputs import Outputs, Place
+from simqueue.printable import printable
 from simqueue.report.text import comparison_table, notes
 from simqueue.results import store
 from simqueue.results.result import Result
@@ -170,14 +171,14 @@ def _show(result: Result, written: Sequence[Path]) -> None:
     print_warnings(result.warnings)
     screen = console()
     for line in _engines(result):
-        typer.echo("\n".join(wrapped(line, screen.width)))
+        typer.echo("\n".join(wrapped(printable(line), screen.width)))
     screen.print(comparison_table(result, screen.width))
     for line in notes(result):
-        typer.echo(line)
+        say(line)
     if written:
         typer.echo("written:")
     for path in written:
-        typer.echo(f"  {path}")
+        say(f"  {path}")
 
 
 def _engines(result: Result) -> list[str]:

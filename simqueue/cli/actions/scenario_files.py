@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from simqueue.cli.actions.common import load_scenario, print_warnings
+from simqueue.cli.actions.common import load_scenario, print_warnings, say
 from simqueue.cli.columns import listed, terminal_width
 from simqueue.errors import InputError, Problem
 from simqueue.scenario import ResolvedScenario
@@ -41,7 +41,7 @@ def validate(scenarios: list[str], set_: list[str] | None, seed: int | None) -> 
 def _validate(argument: str, overrides: list[str] | None, seed: int | None) -> None:
     scenario = load_scenario(argument, overrides, seed).resolve()
     scenario.check_traffic()  # reads trace files and checks that they have enough requests
-    typer.echo(f"{find(argument)}: OK ({', '.join(scenario.policy_names)})")
+    say(f"{find(argument)}: OK ({', '.join(scenario.policy_names)})")
     print_warnings(scenario.warnings)
     for line in _policies_table(scenario, terminal_width()):
         typer.echo(line)

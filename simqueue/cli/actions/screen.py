@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from simqueue.printable import printable_lines
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
 
 ProgressCallback = Callable[[str, int, int], None]
 """Called with a policy, the number of its requests that are done, and the number of all its requests."""
@@ -24,9 +27,17 @@ _PIPED_COLUMNS = 120
 def console() -> Console:
     """Return a console on stdout. If stdout is not a terminal, the width is fixed, so that output is reproducible."""
     from rich.console import Console  # noqa: PLC0415 - see above
+    from rich.segment import Segment  # noqa: PLC0415 - see above
+
+    class PlainConsole(Console):
+        """Writes text of users, such as names of classes, without control characters of its own."""
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else printable_lines(text), style, control)
 
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPED_COLUMNS
-    return Console(file=sys.stdout, width=width, highlight=False)
+    return PlainConsole(file=sys.stdout, width=width, highlight=False)
 
 
 def print_rows(

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from simqueue import figures
-from simqueue.cli.actions.common import load_scenario, print_json_text
+from simqueue.cli.actions.common import load_scenario, print_json_text, say
 from simqueue.cli.actions.screen import print_by_name
 from simqueue.errors import InputError, inside
 from simqueue.outputs import Outputs, Place
@@ -38,7 +38,7 @@ def workload(
         places = [] if no_figures else [outputs.file(folder / f"workload.{kind}") for kind in ("png", "svg")]
         described = _described(loaded)
         for line in (note for one in described for note in one.notes):
-            typer.echo(f"note: {line}")
+            say(f"note: {line}")
         _show(described)
         if places:
             _draw(described, places)
