@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Final
 
-from simqueue.printable import listed, printable, shortened
+from simqueue.printable import listed, shortened
 
 LONGEST_NAME: Final = 200
 """Longest name of a scenario, a policy or a workload, in characters; folders and files are named after them."""
@@ -69,8 +69,7 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> str:
     """
     names = [str(one) for one in known]
     question = hint(str(name), names)
-    shown = printable(shortened(str(name)))
-    return f"unknown {kind} '{shown}'; {question}{question and ' '}known: {listed(names) or 'none'}"
+    return f"unknown {kind} '{shortened(str(name))}'; {question}{question and ' '}known: {listed(names) or 'none'}"
 
 
 def _bare(name: str) -> str:

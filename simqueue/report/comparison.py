@@ -90,7 +90,7 @@ def _classes(result: ResultView, policies: Sequence[str], lines: Sequence[Line])
     found: dict[str, dict[str, Row]] = {}
     for row in result.summary_rows:
         if row["request_class"] != "all":
-            name = NO_CLASS if row["request_class"] is None else str(row["request_class"])
+            name = NO_CLASS if row["request_class"] is None else printable(str(row["request_class"]))
             found.setdefault(name, {})[str(row["policy"])] = row
     every = [row for named in found.values() for row in named.values()]
     kept = [line for line in lines if line.of_classes and not line.says_nothing(every)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -112,9 +112,10 @@ def read_step_table(path: str, base_dir: Path, *, rejects: bool) -> TableStepTim
     points = _points(base_dir / path, path)
     axes = _axes(points)
     seconds_at: dict[tuple[int, int, int], float] = {}
+    without_decodes = {point[2]: point for point in reversed(points) if point[0] == 0}  # the context has no meaning
     for i, j, k in product(*(range(len(axis)) for axis in axes)):
         at = (axes[0][i], axes[1][j], axes[2][k])
-        key = at if at in points else _any_context(points, at)
+        key = at if at in points else without_decodes.get(at[2]) if at[0] == 0 else None
         if key is None:
             where = ", ".join(f"{name} {value:g}" for name, value in zip(AXES, at, strict=True))
             raise InputError(f"{path}: no row for {where}; the grid needs every combination of its values")
@@ -143,13 +144,6 @@ def _axes(points: Mapping[Point, float]) -> Axes:
         tuple(sorted({point[1] for point in with_decodes})),
         tuple(sorted({point[2] for point in points})),
     )
-
-
-def _any_context(points: Mapping[Point, float], at: Sequence[float]) -> Point | None:
-    """Return the row without decodes with these prompt tokens; its context has no meaning."""
-    if at[0] > 0:
-        return None
-    return next((point for point in points if point[0] == 0 and point[2] == at[2]), None)
 
 
 def _cell(axis: tuple[float, ...], value: float) -> tuple[int, float]:

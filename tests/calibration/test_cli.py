@@ -169,7 +169,7 @@ def test_bad_rows_end_the_command_or_are_named(measured: Path, capsys: pytest.Ca
     assert run_command(command) == 2
     told = capsys.readouterr().err
     assert "own.csv:14: 0.5 ms is faster than the peaks of h100-sxm allow" in told
-    assert "1 of 13 rows are bad; --drop-bad-rows leaves them out" in told
+    assert "1 of 13 rows is bad; --drop-bad-rows leaves it out" in told
     assert not Path("own.yaml").exists()
     assert run_command([*command, "--drop-bad-rows"]) == 0
     assert "left out: own.csv:14: 0.5 ms is faster" in capsys.readouterr().out
