@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from simqueue.printable import printable
 from simqueue.report.lines import UNDEFINED, Line, Row, class_objectives, count, sections_of, share
 from simqueue.scenario.room import room
 
