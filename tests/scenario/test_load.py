@@ -78,7 +78,7 @@ def test_valid_scenario(toy: WriteToy) -> None:
         ("seed: 3", "slo: 5", "toy.yaml:2: slo = 5: must be a mapping"),
         ("seed: 3", "gpu: h100", "toy.yaml:2: gpu = 'h100': unknown gpu 'h100'; did you mean 'h100-pcie' or "),
         ("name: toy", "name: a/b", "toy.yaml:1: name = 'a/b': must be letters, digits, "),
-        ("  vllm:", "  my policy:", "toy.yaml:11: policies.my policy: the name of a policy must be up to 100 "),
+        ("  vllm:", "  my policy:", "toy.yaml:11: policies.my policy: the name of a policy must be letters, "),
         ("value: 10", "value: 0", "toy.yaml:9: workload.output_tokens.value = 0: must be >= 1"),
         ("seed: 3", "router: random", "toy.yaml:2: router: unknown key 'router'; known: clock_resolution_s"),
         ("seed: 3", "clock_resolution_s: 0.3", "toy.yaml:2: clock_resolution_s = 0.3: must be one second divided by"),
