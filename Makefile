@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # tests and runs use the installed package, not the source tree
 export PYTHONSAFEPATH := 1
 
-.PHONY: run dev test mutation bench fidelity module08 install lint types architecture wheel pytest clean
+.PHONY: run dev test mutation fuzz bench fidelity module08 install lint types architecture wheel pytest clean
 
 run: $(VENV)/.installed
 	$(BIN)/simqueue run scenarios/azure-2023-conversation.yaml
@@ -43,6 +43,11 @@ SAMPLE ?= 300
 SEED ?= 1
 mutation: $(VENV)/.wheel
 	PYTHONSAFEPATH= $(BIN)/python -m tests.mutation --room $(ROOM) --sample $(SAMPLE) --seed $(SEED)
+
+# random changes of what is read: make fuzz MINUTES=5 SEED=1
+MINUTES ?= 5
+fuzz: $(VENV)/.wheel
+	PYTHONSAFEPATH= $(BIN)/python -m tests.hostile --minutes $(MINUTES) --seed $(SEED)
 
 # benchmarks/ and studies/ are not in the package: they run from this folder, with the installed package
 bench: $(VENV)/.wheel
