@@ -27,7 +27,7 @@ def lock(path: Path) -> int | None:
             return None
         if _is_still(path, descriptor):
             return descriptor
-        os.close(descriptor)  # whoever held the lock has removed the file in between
+        os.close(descriptor)  # the process that held the lock has removed the file in between
 
 
 def _taken(descriptor: int) -> bool:

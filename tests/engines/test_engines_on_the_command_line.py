@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from simqueue.cli import run_command
-from simqueue.engines.vllm import vllm_versions
+from simqueue.engines.vllm_facts import vllm_versions
 from simqueue.scenario import load
 from simqueue.scenario.library import find
 

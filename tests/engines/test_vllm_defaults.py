@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from simqueue.engines import ENGINES, Deployment, ResolvedEngine
-from simqueue.engines.vllm import vllm_versions
+from simqueue.engines.vllm_facts import vllm_versions
 from simqueue.kvcache import KVCacheSettings
 
 GIB = 2**30
