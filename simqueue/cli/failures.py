@@ -37,6 +37,9 @@ def report(error: Exception, subject: str = "") -> int:
     if isinstance(error, OSError) and error.filename is None and error.errno in _CANNOT_WRITE:
         print_error(f"stdout cannot be written: {error.strerror}", subject)  # other files have errors of their own
         return FAILED
+    if isinstance(error, MemoryError):
+        print_error("out of memory: make the run shorter, or write its tables during the run with --stream", subject)
+        return FAILED
     what = shortened(" ".join(str(error).split()), LONGEST_LINE) or "no message"
     print_error(f"unexpected {type(error).__name__}: {what} (for the traceback, run again with --debug)", subject)
     return FAILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from simqueue.statistics.comparison import Comparison, adjusted, paired
 
 DEFAULT_METRICS = ("mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "mean_e2el_ms", "request_throughput")
 _UNDEFINED = "-"
+_ROUNDING = 1e-12
+"""Means over the same requests differ by this share or less if only the order of additions differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
         if reason or values is None or base_values is None:
             missing[key] = reason
         else:
-            found[key] = paired(values, base_values, result.confidence)
+            found[key] = paired(_without_noise(values, base_values), base_values, result.confidence)
     corrected = adjusted(found)
     return [
         Compared(metric, policy, base, corrected.get((metric, policy)), _verdict(result, metric, policy, corrected))
@@ -147,6 +150,14 @@ def _values(result: Result, policy: str, metric: str) -> list[float] | None:
     ]
     known = [float(value) for value in values if isinstance(value, int | float)]
     return known if len(known) == len(values) else None
+
+
+def _without_noise(values: list[float], base_values: list[float]) -> list[float]:
+    """Return values with those that differ from the baseline by rounding only replaced by the baseline's."""
+    return [
+        base if math.isclose(value, base, rel_tol=_ROUNDING) else value
+        for value, base in zip(values, base_values, strict=True)
+    ]
 
 
 def _why_not(

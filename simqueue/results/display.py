@@ -55,6 +55,9 @@ class Displayed:
         """
         return figures.cdf_axes(self, metric, ax)
 
+    def __repr__(self: ResultView) -> str:
+        return f"{type(self).__name__}(policies={list(self.policies)}, seed={self.seed}, version={self.version!r})"
+
     def plot(self: ResultView, name: str, policy: str | None = None, window: Window | None = None) -> Figure:
         """Draw one of the figures of a report: latencies, kv_and_queue, token_gaps, steps, or slots.
 

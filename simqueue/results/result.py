@@ -110,9 +110,6 @@ class Result(Displayed):
         self._offered = dict(offered or {})
         self._rows_by_warmup: dict[float, list[Row]] = {}
 
-    def __repr__(self) -> str:
-        return f"Result(policies={list(self.policies)}, seed={self.seed}, version={self.version!r})"
-
     @property
     def policies(self) -> tuple[str, ...]:
         """Names of the policies, in order."""

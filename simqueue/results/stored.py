@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from simqueue.results.summary import Row
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StoredResult(Displayed):
     """A result read from its folder; `simqueue.figures.view.ResultView` says what its parts are.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from simqueue.hardware import gpu_names, model_names
+from simqueue.scenario.values import leaves
 
 _PATHS = frozenset({"path", "model", "gpu", "preset"})
 """Keys whose text can be the path of a file; all but `path` can also be names from the package."""
@@ -26,6 +27,16 @@ def moved(values: Mapping[str, Any], base_dir: Path, folder: Path) -> dict[str, 
         Absolute.
     """
     return {key: _moved(key, value, base_dir, folder) for key, value in values.items()}
+
+
+def files_of(values: Mapping[str, Any], base_dir: Path) -> Iterator[Path]:
+    """Yield the files and folders that a scenario reads, besides its own file; parameters as in `moved`."""
+    for path in leaves(dict(values)):
+        value: Any = values
+        for step in path:
+            value = value[step]
+        if path[-1] in _PATHS and isinstance(value, str) and (base_dir / value).exists():
+            yield base_dir / value
 
 
 def _moved(key: str, value: Any, base_dir: Path, folder: Path) -> Any:

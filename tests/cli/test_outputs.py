@@ -12,7 +12,7 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from simqueue.cli import streams
+from simqueue.cli import run_command, streams
 from simqueue.cli.actions import run as run_action
 from simqueue.cli.actions.common import print_json_text
 from simqueue.cli.commands import COMMANDS
@@ -21,7 +21,7 @@ from simqueue.outputs import reserved_folder
 from simqueue.results.store import MARKER
 from simqueue.scenario import Scenario
 
-from ..helpers.toy_file import WriteToy
+from ..helpers.toy_file import WriteToy, write_toy
 
 INPUTS = {("calibrate", "table")}
 WRITERS: dict[tuple[str, str], tuple[list[str], str]] = {
@@ -235,3 +235,21 @@ def test_a_stdout_that_takes_nothing_is_no_traceback(to: str, code: int, error: 
     assert done.returncode == code
     assert done.stderr.startswith(error)
     assert len(done.stderr.splitlines()) == bool(error)
+
+
+@pytest.mark.parametrize("name", ["mine.yaml", "lengths.csv", "link.csv"])
+def test_an_exported_trace_never_replaces_what_the_command_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """The scenario, and the files that it names, stay as they are; a link to one is that file too."""
+    lengths = "{distribution: exponential, mean: 800, min: 50, max: 100}"
+    toy = write_toy(tmp_path, (lengths, "{distribution: empirical, path: lengths.csv}"))
+    scenario = toy.rename(tmp_path / "mine.yaml")
+    (tmp_path / "lengths.csv").write_text("tokens\n100\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "lengths.csv")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run_command(["run", str(scenario), "--json-summary", "--export-trace", str(tmp_path / name)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.endswith("this command reads the file; choose another one\n")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -106,3 +106,26 @@ def test_jitter_that_is_never_drawn_gives_no_verdict() -> None:
     (row,) = compared(result, None, ["mean_ttft_ms"])
     assert row.verdict == "the same difference each time"
     assert row.plain()["p_value"] is None
+
+
+def test_rounding_is_no_difference() -> None:
+    """With constant steps every token takes 10 ms under both budgets: means summed in another order are equal."""
+    budgets = (("a", 64), ("b", 256))
+    made = sq.compare(
+        {
+            "step_time": {"kind": "constant", "seconds": 0.01},
+            "kv_cache": {"blocks": 500},
+            "workload": {
+                "users": {"count": 5, "think_s": {"distribution": "constant", "value_s": 0.2}},
+                "num_requests": 50,
+                "prompt_tokens": {"distribution": "constant", "value": 100},
+                "output_tokens": {"distribution": "constant", "value": 30},
+            },
+            "policies": {
+                name: {"scheduler": "chunked", "max_num_seqs": 16, "max_num_batched_tokens": budget}
+                for name, budget in budgets
+            },
+        },
+        metrics=["mean_tpot_ms"],
+    )
+    assert made["difference"].tolist() == [0.0]

@@ -128,6 +128,13 @@ def test_capacity_is_what_the_command_prints(capsys: pytest.CaptureFixture[str],
         assert table.loc[name, "load"] == pytest.approx(20 / values["capacity_rps"], rel=1e-12)
 
 
+def test_results_say_what_they_are_in_one_line(result: Result, tmp_path: Path) -> None:
+    """Also one that was read from its folder does not print its tables."""
+    result.save(tmp_path / "r", figures=False)
+    assert repr(result).startswith("Result(policies=['small', 'large'], seed=3, ")
+    assert repr(sq.load_result(tmp_path / "r")).startswith("StoredResult(policies=['small', 'large'], seed=3, ")
+
+
 def test_a_notebook_shows_warnings_and_numbers_escaped() -> None:
     """The HTML of a result has each policy, `-` for what is undefined, and no markup of a name or warning."""
     shown = Result({}, "0", 0, [], warnings=["<script> & co"])._repr_html_()

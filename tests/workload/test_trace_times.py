@@ -329,6 +329,7 @@ def test_keys_that_a_workload_does_not_use_are_refused_with_any_value() -> None:
 @pytest.mark.parametrize(
     ("gap", "unit", "said"),
     [
+        ("120", "s", "a request in 120 s on average, with times in s; in ms it would be 8.33 per second"),
         ("750", "s", "a request in 750 s on average, with times in s; in ms it would be 1.33 per second"),
         ("0.75", "us", "1,333,333 requests per second on average, with times in us; in s it would be 1.33 per second"),
         ("2", "ns", "500,000,000 requests per second on average, with times in ns; in s it would be 0.5 per second"),

@@ -22,6 +22,7 @@ from simqueue.report.text import comparison_table, notes
 from simqueue.results import store
 from simqueue.results.result import Result
 from simqueue.scenario import Scenario
+from simqueue.scenario.paths import files_of
 
 _RESULTS = Path("results")
 
@@ -121,12 +122,21 @@ def _reserved(
     if out is not None:
         folder = outputs.folder(out / scenario.name if several else out, store.MARKER)
     if export_trace is not None:
+        _check_not_read(export_trace, scenario)
         trace = outputs.file(export_trace)
     if stream is not None:
         from simqueue.results.streaming import MARKER  # noqa: PLC0415 - pyarrow loads slowly, and few runs stream
 
         streamed = outputs.folder(stream / scenario.name, MARKER, keep_partial=True)
     return _Job(scenario, folder, trace, streamed)
+
+
+def _check_not_read(trace: Path, scenario: Scenario) -> None:
+    """Check that an exported trace would not replace a file that the scenario is made of."""
+    resolved = scenario.resolve()
+    read = (Path(scenario.written.document.file), *files_of(resolved.values, resolved.base_dir))
+    if trace.exists() and any(path.is_file() and path.samefile(trace) for path in read):
+        raise InputError(f"--export-trace {trace}: this command reads the file; choose another one")
 
 
 def _do_all(do: Callable[[_Job], None], jobs: Sequence[_Job]) -> None:

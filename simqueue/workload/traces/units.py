@@ -9,7 +9,7 @@ from typing import Final
 from simqueue.workload.traces.formats import UNITS_PER_S, TimeUnit
 
 _HIGHEST_RPS: Final = 1000
-_LOWEST_RPS: Final = Fraction(1, 600)
+_LOWEST_RPS: Final = Fraction(1, 60)
 _FEWEST_ROWS: Final = 3
 _DATES_S: Final = (946_684_800, 4_102_444_800)
 """The years 2000 and 2100, in seconds since 1970."""
