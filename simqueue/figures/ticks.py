@@ -52,12 +52,15 @@ class FittingTicks(Locator):
         choices = _candidates(vmin, vmax, log=axis.get_scale() == "log", whole=self._whole)
         inside = [[float(tick) for tick in ticks if vmin <= tick <= vmax] for ticks in choices]
         kept = [_without_overhang(axis, ticks, vmin, vmax) for ticks in inside]
-        several = [ticks for ticks in kept if len(ticks) >= 2] or [ticks for ticks in inside if len(ticks) >= 2]
-        outermost = [[ticks[0], ticks[-1]] for ticks in reversed(several)]
-        for ticks in (*several, *outermost):
-            if _fit(axis, ticks, vmin, vmax):
-                return ticks
-        return outermost[0] if outermost else inside[0]
+        last = inside[0]
+        for choice in (kept, inside):  # labels that reach beyond the axis are better than labels that touch
+            several = [ticks for ticks in choice if len(ticks) >= 2]
+            outermost = [[ticks[0], ticks[-1]] for ticks in reversed(several)]
+            for ticks in (*several, *outermost):
+                if _fit(axis, ticks, vmin, vmax):
+                    return ticks
+            last = max(outermost, key=lambda pair: pair[1] - pair[0], default=last)
+        return last
 
     @property
     def _axis(self) -> Axis:

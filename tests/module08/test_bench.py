@@ -103,7 +103,7 @@ def test_a_fit_needs_both_kinds_of_call() -> None:
 def test_without_torch_one_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without torch the error is one line with the command that installs it."""
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(InputError, match=r"pip install 'simqueue\[torch\]'") as caught:
+    with pytest.raises(InputError, match=r"pip install '\.\[torch\]'") as caught:
         bench("continuous", [3], 1)
     assert "\n" not in str(caught.value)
 

@@ -120,7 +120,14 @@ def foreign(base: type[Any], own: Own) -> type[Any]:
         def chunk(self, job: Job, step: Step) -> int:
             tokens: int = super().chunk(job, step)
             whole = base is not Chunked or not self.running or RULES[own.chunk](self, step)
-            return tokens if whole else min(tokens, 3)
+            return self.beside_decodes(tokens if whole else min(tokens, 3), step)
+
+        def beside_decodes(self, tokens: int, step: Step) -> int:
+            """Leave a token for each decode that comes later in the step; `Continuous` does not cut prompts."""
+            if own.order == "decodes" or base is VllmV1 or not self.decodes.seqs:
+                return tokens
+            room = max(step.budget - self.decodes.seqs, 0)
+            return tokens if tokens <= room else room if base is Chunked else 0
 
         def victim(self, step: Step) -> Job:
             if own.victim is None:

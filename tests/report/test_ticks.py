@@ -50,6 +50,7 @@ def assert_apart(axis: Axis) -> None:
 @example((5.9, 10.4), True, True)
 @example((100000.625, 1500009.375), False, False)
 @example((0.99999, 1.00001), True, False)
+@example((368381.0, 148537481677.0), False, False)  # labels as long as half the axis
 def test_any_axis_has_two_readable_labels(ends: tuple[float, float], log: bool, vertical: bool) -> None:
     """There are at least two labels, all different, without exponents, at the places they name, and apart."""
     found = labels(*ends, log=log, vertical=vertical)
