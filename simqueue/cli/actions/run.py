@@ -122,8 +122,8 @@ def _reserved(
     if out is not None:
         folder = outputs.folder(out / scenario.name if several else out, store.MARKER)
     if export_trace is not None:
+        trace = outputs.file(export_trace)  # before the check, which needs a path that can be
         _check_not_read(export_trace, scenario)
-        trace = outputs.file(export_trace)
     if stream is not None:
         from simqueue.results.streaming import MARKER  # noqa: PLC0415 - pyarrow loads slowly, and few runs stream
 
