@@ -18,6 +18,8 @@ _DATES_S: Final = (946_684_800, 4_102_444_800)
 def about_unit(label: str, unit: TimeUnit, number: int, first_s: Fraction, last_s: Fraction) -> str | None:
     """Return a note if the times of a trace are hardly in their unit, with one that is plausible; else None.
 
+    Times that are dates of this century in their unit are dates in no other one, whatever the rate.
+
     Parameters
     ----------
     label : str
@@ -34,7 +36,7 @@ def about_unit(label: str, unit: TimeUnit, number: int, first_s: Fraction, last_
         seen = f"its times are {float(first_s):.3g} s and later, read in {unit}"
         return f"{label}: {seen}; they look like times since 1970 in {dated}: time_unit: {dated}"
     span_s = last_s - first_s
-    if number < _FEWEST_ROWS or span_s <= 0:
+    if number < _FEWEST_ROWS or span_s <= 0 or _DATES_S[0] <= first_s <= _DATES_S[1]:
         return None
     rate_rps = (number - 1) / span_s
     if _LOWEST_RPS <= rate_rps <= _HIGHEST_RPS:
