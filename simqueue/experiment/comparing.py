@@ -14,7 +14,9 @@ from simqueue.names import unknown
 from simqueue.results.result import Result
 from simqueue.results.summary import ALL_CLASSES
 from simqueue.scenario.precision import PRECISION_METRICS
-from simqueue.statistics.comparison import Comparison, adjusted, paired
+from simqueue.statistics.comparison import Comparison, Pairs, all_paired
+from simqueue.statistics.intervals import Interval
+from simqueue.statistics.ratio import Ratio
 
 DEFAULT_METRICS = ("mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "mean_e2el_ms", "request_throughput")
 _UNDEFINED = "-"
@@ -43,21 +45,30 @@ class Compared:
     verdict: str | None
 
     def difference(self) -> str:
-        """Return the difference with its half-width."""
+        """Return the difference with its interval."""
         if self.found is None:
             return _UNDEFINED
-        width = self.found.difference.half_width
         mean = self.found.difference.mean
-        return f"{'+' if mean > 0 else ''}{_plain(mean, 4)}" + ("" if width is None else f" ±{_plain(width, 2)}")
+        return f"{'+' if mean > 0 else ''}{_plain(mean, 4)}" + _around(self.found.difference)
 
     def ratio(self) -> str:
-        """Return the ratio with the ends of its interval."""
-        found = self.found
-        if found is None or found.ratio is None:
-            return _UNDEFINED
-        ends = (found.ratio_low, found.ratio_high)
-        between = ", ".join(_plain(end, 4) for end in ends if end is not None)
-        return _plain(found.ratio, 4) + (f" [{between}]" if between else "")
+        """Return the ratio of means with the ends of its interval."""
+        found = None if self.found is None else self.found.ratio
+        return _UNDEFINED if found is None else " ".join(filter(None, (_plain(found.value, 4), _between(found))))
+
+    def simultaneous_difference(self) -> str:
+        """Return the ends of the interval of the difference that holds together with those of the other rows."""
+        return (self.found and _between(self.found.simultaneous_difference)) or _UNDEFINED
+
+    def simultaneous_ratio(self) -> str:
+        """Return the ends of the interval of the ratio that holds together with those of the other rows."""
+        found = None if self.found is None else self.found.simultaneous_ratio
+        return (found and _between(found)) or _UNDEFINED
+
+    def variance_factor(self) -> str:
+        """Return how many times less variance the shared traffic gave."""
+        factor = None if self.found is None else self.found.variance_factor
+        return _UNDEFINED if factor is None else _plain(factor, 3)
 
     def p(self) -> str:
         """Return the adjusted p-value."""
@@ -71,12 +82,9 @@ class Compared:
             "metric": self.metric,
             "policy": self.policy,
             "baseline": self.baseline,
-            "difference": found.difference.mean if found else None,
-            "ci_low_difference": found.difference.low if found else None,
-            "ci_high_difference": found.difference.high if found else None,
-            "ratio": found.ratio if found else None,
-            "ci_low_ratio": found.ratio_low if found else None,
-            "ci_high_ratio": found.ratio_high if found else None,
+            **_ends("difference", *((found.difference, found.simultaneous_difference) if found else (None, None))),
+            **_ends("ratio", *((found.ratio, found.simultaneous_ratio) if found else (None, None))),
+            "variance_factor": found.variance_factor if found else None,
             "p_value": found.p_value if found else None,
             "adjusted_p": found.adjusted_p if found else None,
             "verdict": self.verdict,
@@ -117,7 +125,8 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
     check_names(result.policies, baseline, metrics)
     base = result.policies[0] if baseline is None else baseline
     keys = [(metric, policy) for metric in metrics for policy in result.policies if policy != base]
-    found, missing = {}, {}
+    pairs: dict[tuple[str, str], Pairs] = {}
+    missing = {}
     for key in keys:
         metric, policy = key
         values, base_values = _values(result, policy, metric), _values(result, base, metric)
@@ -125,8 +134,8 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
         if reason or values is None or base_values is None:
             missing[key] = reason
         else:
-            found[key] = paired(_without_noise(values, base_values), base_values, result.confidence)
-    corrected = adjusted(found)
+            pairs[key] = (_without_noise(values, base_values), base_values)
+    corrected = all_paired(pairs, result.confidence)
     return [
         Compared(metric, policy, base, corrected.get((metric, policy)), _verdict(result, metric, policy, corrected))
         if (metric, policy) in corrected
@@ -167,6 +176,34 @@ def _why_not(
         return ""
     overloaded = [row["policy"] for row in result.summary_rows if row["policy"] in policies and row["overloaded"]]
     return f"{overloaded[0]} is overloaded: no steady state" if overloaded else "undefined in some replication"
+
+
+def _around(found: Interval) -> str:
+    """Return an interval as text after its mean, with the half-width if it is symmetric; empty without one."""
+    if found.half_width is None or found.low is None or found.high is None:
+        return ""
+    if math.isclose(found.high - found.mean, found.mean - found.low, rel_tol=0.01):
+        return f" ±{_plain(found.half_width, 2)}"
+    return f" {_between(found)}"
+
+
+def _between(found: Interval | Ratio) -> str:
+    """Return the ends of an interval; empty without one."""
+    if found.low is None or found.high is None:
+        return ""
+    return f"[{_plain(found.low, 4)}, {_plain(found.high, 4)}]"
+
+
+def _ends(name: str, own: Interval | Ratio | None, together: Interval | Ratio | None) -> dict[str, float | None]:
+    """Return a quantity with the ends of its own interval and of the simultaneous one, as plain values."""
+    value = own.mean if isinstance(own, Interval) else own.value if own else None
+    return {
+        name: value,
+        f"ci_low_{name}": own.low if own else None,
+        f"ci_high_{name}": own.high if own else None,
+        f"simultaneous_low_{name}": together.low if together else None,
+        f"simultaneous_high_{name}": together.high if together else None,
+    }
 
 
 def _plain(value: float, digits: int) -> str:

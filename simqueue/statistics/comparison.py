@@ -1,4 +1,9 @@
-"""Paired comparisons of alternatives that see the same traffic, with Holm's correction for several comparisons."""
+"""Paired comparisons of alternatives that see the same traffic, each of them one row of a table.
+
+A row has intervals of its own, and simultaneous ones: with the given confidence, all simultaneous intervals of a table
+contain their true values at once (Bonferroni: each of m rows is given 1/m of the error). The p-values are corrected for
+the number of rows by Holm's procedure.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +16,11 @@ import scipy
 
 from simqueue.errors import InputError
 from simqueue.statistics.intervals import CONFIDENCE, Interval, mean_interval
+from simqueue.statistics.ratio import Ratio, ratio_of_means
 
 K = TypeVar("K")
+Pairs = tuple[Sequence[float], Sequence[float]]
+"""The values of an alternative and those of its baseline, one of each per replication."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +29,13 @@ class Comparison:
 
     Attributes
     ----------
-    difference : Interval
-        Alternative minus baseline.
-    ratio, ratio_low, ratio_high : float or None
-        Alternative over baseline: the exponential of the mean log ratio, and the ends of its interval, which is not
-        symmetric. None unless all values are > 0.
+    difference, simultaneous_difference : Interval
+        Mean of alternative minus baseline.
+    ratio, simultaneous_ratio : Ratio or None
+        Mean of the alternative over that of the baseline, see `ratio_of_means`.
+    variance_factor : float or None
+        How many times more variance the difference would have if both had seen traffic of their own: the sum of their
+        variances over the variance of the paired differences. None if these do not vary.
     p_value : float or None
         p-value of a two-sided paired t-test; None with fewer than two replications, and if the difference is the same
         in all of them but not 0: a t-test needs differences that vary.
@@ -34,9 +44,10 @@ class Comparison:
     """
 
     difference: Interval
-    ratio: float | None
-    ratio_low: float | None
-    ratio_high: float | None
+    simultaneous_difference: Interval
+    ratio: Ratio | None
+    simultaneous_ratio: Ratio | None
+    variance_factor: float | None
     p_value: float | None
     adjusted_p: float | None = None
 
@@ -52,7 +63,9 @@ class Comparison:
         return "better" if (self.difference.mean > 0) == larger_is_better else "worse"
 
 
-def paired(values: Sequence[float], baseline: Sequence[float], confidence: float = CONFIDENCE) -> Comparison:
+def paired(
+    values: Sequence[float], baseline: Sequence[float], confidence: float = CONFIDENCE, rows: int = 1
+) -> Comparison:
     """Compare an alternative with a baseline that sees the same traffic.
 
     Parameters
@@ -60,18 +73,22 @@ def paired(values: Sequence[float], baseline: Sequence[float], confidence: float
     values, baseline : sequences of float
         One value per replication, in the same order of replications.
     confidence : float
+        Nominal coverage of the intervals of the row, and of all simultaneous intervals at once.
+    rows : int
+        Number of comparisons that are looked at together.
     """
     if len(values) != len(baseline) or not values:
         raise InputError(f"a paired comparison needs pairs; there are {len(values)} and {len(baseline)} values")
     differences = [value - base for value, base in zip(values, baseline, strict=True)]
-    difference = mean_interval(differences, confidence)
-    ratio = low = high = None
-    if all(value > 0 for value in (*values, *baseline)):
-        logs = mean_interval([math.log(v / b) for v, b in zip(values, baseline, strict=True)], confidence)
-        ratio = math.exp(logs.mean)
-        if logs.low is not None and logs.high is not None:
-            low, high = math.exp(logs.low), math.exp(logs.high)
-    return Comparison(difference, ratio, low, high, _p_value(differences))
+    together = 1 - (1 - confidence) / rows
+    return Comparison(
+        mean_interval(differences, confidence),
+        mean_interval(differences, together),
+        ratio_of_means(values, baseline, confidence),
+        ratio_of_means(values, baseline, together),
+        _variance_factor(values, baseline, differences),
+        _p_value(differences),
+    )
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -85,11 +102,24 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     return tuple(adjusted)
 
 
-def adjusted(comparisons: Mapping[K, Comparison]) -> dict[K, Comparison]:
-    """Return the comparisons of one table with their p-values adjusted for the number of comparisons."""
-    tested = [key for key, found in comparisons.items() if found.p_value is not None]
-    corrected = dict(zip(tested, holm([comparisons[key].p_value or 0.0 for key in tested]), strict=True))
-    return {key: replace(found, adjusted_p=corrected.get(key)) for key, found in comparisons.items()}
+def all_paired(pairs: Mapping[K, Pairs], confidence: float = CONFIDENCE) -> dict[K, Comparison]:
+    """Return the comparisons of one table, with simultaneous intervals and p-values for the number of its rows."""
+    rows = max(1, len(pairs))
+    made = {key: paired(values, baseline, confidence, rows) for key, (values, baseline) in pairs.items()}
+    tested = {key: found.p_value for key, found in made.items() if found.p_value is not None}
+    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
+    return {key: replace(found, adjusted_p=corrected.get(key)) for key, found in made.items()}
+
+
+def _variance_factor(values: Sequence[float], baseline: Sequence[float], differences: Sequence[float]) -> float | None:
+    if len(differences) < 2 or min(differences) == max(differences):
+        return None
+    return (_variance(values) + _variance(baseline)) / _variance(differences)
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def _p_value(differences: Sequence[float]) -> float | None:
@@ -99,5 +129,5 @@ def _p_value(differences: Sequence[float]) -> float | None:
     if min(differences) == max(differences):
         return 1.0 if differences[0] == 0 else None
     mean = math.fsum(differences) / n
-    error = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (n - 1) / n)
+    error = math.sqrt(_variance(differences) / n)
     return float(2 * scipy.special.stdtr(n - 1, -abs(mean) / error))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import typer
-
-from simqueue.cli.actions.common import load_scenario, print_json, print_warnings
+from simqueue.cli.actions.common import load_scenario, print_json, print_warnings, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.experiment import run
 from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, check_names, compared
@@ -44,26 +42,34 @@ def compare(
 
 
 def _show(rows: list[Compared], confidence: float) -> None:
-    _print_table(rows, {"p (Holm)": Compared.p, "verdict": lambda row: row.verdict or ""})
-    typer.echo(
-        f"difference and ratio: against '{rows[0].baseline}', paired by replication, with {100 * confidence:g} % "
-        "confidence intervals; verdict: with Holm's correction for all rows"
+    """Print two tables: verdicts with the intervals of each row, and what holds for all rows together."""
+    share = f"{100 * confidence:g} %"
+    texts = {"p (Holm)": Compared.p, "verdict": lambda row: row.verdict or ""}
+    _print_table(rows, {"difference": Compared.difference, "ratio of means": Compared.ratio, **texts})
+    say(
+        f"difference and ratio of means: against '{rows[0].baseline}', paired by replication; each interval holds with "
+        f"{share} confidence by itself; verdict: with Holm's correction for all rows"
+    )
+    together = {"all differences": Compared.simultaneous_difference, "all ratios": Compared.simultaneous_ratio}
+    _print_table(rows, {**together, "CRN": Compared.variance_factor})
+    say(
+        f"all differences, all ratios: all intervals of a column hold at once with {share} confidence (Bonferroni); "
+        "CRN: how many times more variance the difference would have without common random numbers"
     )
 
 
 def _show_single(rows: list[Compared]) -> None:
     """Print differences of policies that ran once each."""
     reasons = {"note": lambda row: row.verdict or ""} if any(row.verdict for row in rows) else {}
-    _print_table(rows, reasons)
-    typer.echo(
+    _print_table(rows, {"difference": Compared.difference, "ratio": Compared.ratio, **reasons})
+    say(
         f"difference and ratio: against '{rows[0].baseline}'; one run of each policy: the differences have no "
         "interval, no p-value and no verdict"
     )
 
 
-def _print_table(rows: list[Compared], more: Mapping[str, Callable[[Compared], str]]) -> None:
+def _print_table(rows: list[Compared], shown: Mapping[str, Callable[[Compared], str]]) -> None:
     """Print one row per metric and policy; no name and no number is cut."""
-    shown = {"difference": Compared.difference, "ratio": Compared.ratio, **more}
     titles = ("metric", "policy", *shown)
     texts = [[metric_label(row.metric), row.policy, *(text(row) for text in shown.values())] for row in rows]
     print_rows(titles, texts, left=("metric", "policy"), wrapped=("verdict", "note"))

@@ -138,8 +138,9 @@ def compare(
 ) -> None:
     """Test whether policies differ, with confidence intervals.
 
-    Runs the policies several times, each time with new requests that all policies share. Prints difference and ratio
-    to the baseline with confidence intervals. Verdicts include Holm's correction for the number of rows.
+    Runs the policies several times, each time with new requests that all policies share. Prints the difference to the
+    baseline and the ratio of means, with intervals of each row and with intervals that hold for all rows at once, and
+    what the shared requests gained. Verdicts include Holm's correction for the number of rows.
 
     If the scenario sets no number of replications, 10 are run. If nothing in the traffic is random, as in a recorded
     trace, each policy runs once, and the differences have no intervals.
