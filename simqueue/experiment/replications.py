@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from simqueue.errors import InputError, show
 from simqueue.experiment.replication import Progress, Replication, replicate
-from simqueue.experiment.warmup import warm_up
+from simqueue.experiment.warmup import WarmUp, warm_up, with_window
 from simqueue.results.result import PolicyRun
 from simqueue.results.summary import ALL_CLASSES, summarize
 from simqueue.scenario.precision import PrecisionSettings
@@ -85,11 +85,11 @@ def precision_note(scenario: ResolvedScenario, made: Sequence[Replication]) -> t
     wanted = scenario.precision
     if wanted is None:
         return ()
-    warmup_s, _ = warm_up(scenario, made[: wanted.min_replications])
+    warm = warm_up(scenario, made)
     missed = []
     for name in scenario.policy_names:
         runs = [run for replication in made for run in replication.runs if run.policy == name]
-        values = [_metric(scenario, run, wanted.metric, warmup_s) for run in runs]
+        values = [_metric(scenario, run, wanted.metric, warm) for run in runs]
         if precise_at(values, wanted.relative, wanted.confidence, least=wanted.min_replications) is None:
             missed.append(name)
     if not missed:
@@ -158,13 +158,12 @@ def _until_precise(
     """Replicate until the mean of every policy is precise for the whole look-ahead, or to the largest number."""
     start = min(wanted.max_replications, wanted.min_replications + look_ahead(wanted.min_replications))
     made = replications.up_to(start)
-    # the first replications decide the warm-up, which must not change with their number
-    warmup_s, _ = warm_up(scenario, made[: wanted.min_replications])
+    warm = warm_up(scenario, made)
     values: dict[str, list[float]] = {name: [] for name in scenario.policy_names}
     while True:
         for replication in made[len(next(iter(values.values()))) :]:
             for run in replication.runs:
-                values[run.policy].append(_metric(scenario, run, wanted.metric, warmup_s))
+                values[run.policy].append(_metric(scenario, run, wanted.metric, warm))
         firsts = [
             precise_at(found, wanted.relative, wanted.confidence, least=wanted.min_replications)
             for found in values.values()
@@ -177,8 +176,9 @@ def _until_precise(
         made = replications.up_to(min(wanted.max_replications, len(made) + max(5, len(made) // 2)))
 
 
-def _metric(scenario: ResolvedScenario, run: PolicyRun, metric: str, warmup_s: float) -> float:
-    rows = summarize(run.policy, run.replication, run.recording, scenario.slo, warmup_s, scenario.class_slos)
+def _metric(scenario: ResolvedScenario, run: PolicyRun, metric: str, warm: WarmUp) -> float:
+    window = with_window(scenario, warm, run).window
+    rows = summarize(run.policy, run.replication, run.recording, scenario.slo, window, scenario.class_slos)
     value = next(row[metric] for row in rows if row["request_class"] == ALL_CLASSES)
     if not isinstance(value, int | float):
         text = f"undefined for policy {run.policy} in replication {run.replication}"

@@ -13,7 +13,7 @@ from simqueue.experiment.hidden_time import hidden_time_notes
 from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.replication import Progress, Replication
 from simqueue.experiment.replications import all_replications, precision_note
-from simqueue.experiment.warmup import warm_up
+from simqueue.experiment.warmup import warm_up, with_windows
 from simqueue.outputs import Place
 from simqueue.results.grouping import common_notes
 from simqueue.results.result import Result
@@ -88,22 +88,22 @@ def run(
         made = all_replications(played, check=verified, progress=progress, workers=workers)
     else:
         made = _streamed(played, stream_to, check=verified, progress=progress, workers=workers)
-    warmup_s, warmup_notes = warm_up(played, made)
+    warm = warm_up(played, made)
+    measured = with_windows(played, warm, made)
     loads = policy_loads(chosen, made[0].requests, made[0].policies, made[0].recordings, estimates=False)
     return Result(
         chosen.values,
         __version__,
         chosen.seed,
-        [run for policy in chosen.policies for one in made for run in one.runs if run.policy == policy.name],
+        [run for policy in chosen.policies for one in measured for run in one.runs if run.policy == policy.name],
         slo=chosen.slo,
         class_slo=chosen.class_slos,
-        warmup_s=warmup_s,
         warnings=[
             *chosen.warnings,
             *notes,
             *hidden_time_notes(chosen.policies),
             *common_notes([one.notes for one in made]),
-            *warmup_notes,
+            *warm.notes,
             *precision_note(played, made),
             *(f"{name}: no load: {found.why_not}" for name, found in loads.items() if found.failed),
         ],

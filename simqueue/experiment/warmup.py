@@ -1,40 +1,95 @@
-"""The end of the warm-up, which is the same for all policies of a scenario."""
+"""The warm-up: where each run's steady window begins, and where it ends."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from simqueue.experiment.replication import Replication
 from simqueue.results.metrics import Floats
+from simqueue.results.result import PolicyRun
 from simqueue.results.steadiness import run_trend
+from simqueue.results.window import entries, steady_window
 from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.simulation.recording import Recording
 from simqueue.statistics.warmup import Truncation, averaged_series, mser5
+from simqueue.workload.settings import WorkloadSettings
 
 
-def warm_up(scenario: ResolvedScenario, made: Sequence[Replication]) -> tuple[float, tuple[str, ...]]:
-    """Return the end of the warm-up in seconds, and warnings about it.
+@dataclass(frozen=True, slots=True)
+class WarmUp:
+    """What is cut at the start of each run.
+
+    Attributes
+    ----------
+    until_s : float
+        A time that was given.
+    requests : int
+        A number of requests that was found. Each run is cut where its own request of this number arrives, so that
+        policies are compared on the same requests, and so that replications with a late start do not cut the others.
+    notes : tuple of str
+        Warnings.
+    """
+
+    until_s: float = 0.0
+    requests: int = 0
+    notes: tuple[str, ...] = ()
+
+    def start_s(self, recording: Recording) -> float:
+        """Return when the window of a run begins; 0 if nothing is cut. At most half of the requests are cut."""
+        arrival_s = recording.requests["arrival_s"]
+        if not self.requests or not len(arrival_s):
+            return self.until_s
+        return float(arrival_s[min(self.requests, len(arrival_s) // 2)])
+
+
+def warm_up(scenario: ResolvedScenario, made: Sequence[Replication]) -> WarmUp:
+    """Return the warm-up that a scenario gives, or that MSER-5 finds.
 
     With ``auto``, MSER-5 is applied to the TTFT by order of arrival, averaged over replications, for each policy. The
-    latest cut is used for all policies, so that they are compared on the same requests. Policies whose queue grows
-    throughout the run have no steady part and are not considered.
+    largest number of requests is cut for all policies. Policies whose queue grows throughout the run have no steady
+    part and are not considered. If the number of replications follows from a precision, the first ones decide, because
+    the warm-up must not change with their number.
     """
+    made = made if scenario.precision is None else made[: scenario.precision.min_replications]
     if scenario.warmup_s != "auto":
-        return scenario.warmup_s, ()
+        return WarmUp(until_s=scenario.warmup_s)
     stable = [name for name in scenario.policy_names if not _grows(made, name)]
     if not stable:
-        return 0.0, ("warm-up auto: every policy is overloaded and has no steady part; nothing is cut",)
+        return WarmUp(notes=("warm-up auto: every policy is overloaded and has no steady part; nothing is cut",))
     cuts = {name: mser5(averaged_series(_ttft_series(made, name))) for name in stable}
-    notes = [_inconclusive(name, cut) for name, cut in cuts.items() if not cut.conclusive]
-    cut = max(found.cut for found in cuts.values())
-    if cut == 0:
-        return 0.0, tuple(notes)
-    return _latest_arrival_s(made, cut), tuple(notes)
+    notes = tuple(_inconclusive(name, cut) for name, cut in cuts.items() if not cut.conclusive)
+    return WarmUp(requests=max(found.cut for found in cuts.values()), notes=notes)
 
 
-def _latest_arrival_s(made: Sequence[Replication], number: int) -> float:
-    """Return the latest time at which any run's request of this number arrives, or its last one if it has fewer."""
-    arrivals = [run.recording.requests["arrival_s"] for replication in made for run in replication.runs]
-    return max(float(arrival_s[min(number, len(arrival_s) - 1)]) for arrival_s in arrivals)
+def with_windows(scenario: ResolvedScenario, warm: WarmUp, made: Sequence[Replication]) -> list[Replication]:
+    """Return the replications with the steady window of each run; without a warm-up they have none."""
+    return [replace(one, runs=tuple(with_window(scenario, warm, run) for run in one.runs)) for one in made]
+
+
+def with_window(scenario: ResolvedScenario, warm: WarmUp, run: PolicyRun) -> PolicyRun:
+    """Return a run with its steady window; without a warm-up it has none."""
+    start_s = warm.start_s(run.recording)
+    if start_s <= 0:
+        return run
+    return replace(run, window=steady_window(run.recording, start_s, _traffic_until_s(scenario, run.recording)))
+
+
+def _traffic_until_s(scenario: ResolvedScenario, recording: Recording) -> float | None:
+    """Return until when requests could arrive, infinity if the horizon ended that; None if the last arrival says it."""
+    workloads = scenario.workloads.values()
+    sources = [one for one in workloads if one.users is None] or list(workloads)
+    planned = [_number(one) for one in sources]
+    came = int(entries(recording.requests).sum())
+    if all(planned) and came >= sum(number or 0 for number in planned):
+        return None
+    return max(one.arrivals_for_s or (math.inf if _number(one) else 0.0) for one in sources)
+
+
+def _number(workload: WorkloadSettings) -> int | None:
+    """Return how many requests, or sessions, a workload has; None if only time ends it, or the end of a trace."""
+    return workload.sessions.num_sessions if workload.sessions is not None else workload.num_requests
 
 
 def _ttft_series(made: Sequence[Replication], policy: str) -> list[Floats]:

@@ -21,6 +21,7 @@ from simqueue.statistics.gapcurve import thinned
 from simqueue.statistics.intervals import student_t
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -149,7 +150,7 @@ def _curves(result: ResultView, metric: str) -> list[_Curve]:
 def _requests(result: ResultView, policy: str, style: LineStyle, metric: str) -> _Curve:
     """Return the curve of the measured requests for which the metric is defined."""
     table = result.requests
-    done = (table["status"] == "finished") & (table["arrival_s"] >= result.warmup_s) & (table["policy"] == policy)
+    done = (table["status"] == "finished") & (table["policy"] == policy) & _measured(result, table)
     own = table.loc[done, ["replication", metric]]
     known = own.dropna()
     values = np.sort(known[metric].to_numpy(dtype=np.float64))
@@ -159,6 +160,19 @@ def _requests(result: ResultView, policy: str, style: LineStyle, metric: str) ->
     share = 1 - last / max(len(values), 1)
     kept = thinned(len(x))
     return _Curve(policy, x[kept], share[kept], len(values), len(own), style, samples)
+
+
+def _measured(result: ResultView, table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return a mask of the requests that arrived in the window of their run; of all without a warm-up."""
+    if not result.warmup_s:
+        return np.ones(len(table), dtype=np.bool_)
+    rows = [row for row in result.replication_rows if row["request_class"] == "all"]
+    found = np.zeros(len(table), dtype=np.bool_)
+    for row in rows:
+        own = (table["policy"] == row["policy"]) & (table["replication"] == row["replication"])
+        end_s = row["warmup_s"] + (row["measured_duration_s"] or 0.0)
+        found |= own & (table["arrival_s"] >= row["warmup_s"]) & (table["arrival_s"] <= end_s * (1 + 1e-12))
+    return found
 
 
 def _gaps(result: ResultView, policy: str, style: LineStyle) -> _Curve:

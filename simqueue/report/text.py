@@ -53,8 +53,8 @@ def notes(result: ResultView) -> list[str]:
         lines.append(f"±: half-width of the {100 * result.confidence:g} % Student-t interval over replications")
     if result.warmup_s:
         lines.append(
-            f"latencies, throughput and goodput: requests that arrived at or after {result.warmup_s:.4g} s; "
-            "counts, KV, ITL and GPU: the whole run"
+            f"window: {_window(result, rows)}; throughput and goodput: what leaves or is made in it; latencies: "
+            "requests that arrive in it; counts, KV, ITL and GPU: the whole run"
         )
     if any(row.get("mean_client_wait_ms") for row in rows):
         lines.append(
@@ -64,6 +64,13 @@ def notes(result: ResultView) -> list[str]:
     if any(row.get(GOOD) is not None for row in rows):
         lines.append(_good(result))
     return [*lines, *_too_small(rows, found)]
+
+
+def _window(result: ResultView, rows: Sequence[Row]) -> str:
+    """Return from when to when the window of the first policy is; with replications, the means."""
+    length_s = rows[0].get("measured_duration_s") if rows else None
+    end = f" to {result.warmup_s + length_s:.4g} s" if isinstance(length_s, int | float) else ""
+    return f"from {result.warmup_s:.4g}{end or ' s on'}{' (means of replications)' if result.replicated else ''}"
 
 
 def _good(result: ResultView) -> str:

@@ -11,6 +11,7 @@ from simqueue.request import Status
 from simqueue.results.metrics import has_status
 from simqueue.results.steadiness import STEADY
 from simqueue.results.summary import ALL_CLASSES
+from simqueue.results.window import Window
 
 if TYPE_CHECKING:
     from simqueue.results.summary import Row
@@ -26,6 +27,20 @@ def nothing_measured(row: Row, warmup_s: float) -> list[str]:
     if row["completed"]:
         return ["no request that arrived after the warm-up finished: latencies are undefined"]
     return [f"none of {n} requests finished: latencies are undefined"]
+
+
+def cut_off(requests: Mapping[str, NDArray[Any]], window: Window | None) -> list[str]:
+    """Return how many requests of a steady window the end of the run left unfinished; nothing if none are."""
+    if window is None:
+        return []
+    inside = window.arrived(requests)
+    left = int((inside & has_status(requests, Status.UNFINISHED)).sum())
+    if not left:
+        return []
+    return [
+        f"{left} of {int(inside.sum())} requests of the window were unfinished when the run ended; latencies are of "
+        "the others, and so too low"
+    ]
 
 
 def rejections(runs: Sequence[Mapping[str, NDArray[Any]]]) -> list[str]:

@@ -14,9 +14,9 @@ from simqueue.statistics.intervals import CONFIDENCE, carries_percentile, mean_i
 if TYPE_CHECKING:
     from simqueue.results.summary import Row, Value
 
-_SAME: Final = ("policy", "request_class", "load", "binding", "window", "warmup_s")
+_SAME: Final = ("policy", "request_class", "load", "binding", "window")
 _LARGEST: Final = ("max_itl_ms", "max_concurrent_requests")
-_NO_INTERVAL: Final = (*_SAME, *_LARGEST, "duration_s", "measured_duration_s")
+_NO_INTERVAL: Final = (*_SAME, *_LARGEST, "duration_s", "measured_duration_s", "warmup_s")
 
 
 def interval_columns(names: Iterable[str]) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def _value(name: str, kind: str, rows: list[Row]) -> Value:
     """Return a column's value for all replications: the first, the largest, the sum or the mean."""
     values = [row[name] for row in rows]
     known = [value for value in values if isinstance(value, int | float)]
-    if name in _SAME:
+    if name in _SAME or (name == "warmup_s" and len(set(values)) == 1):
         return values[0]
     if not known:
         return None

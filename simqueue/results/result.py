@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from simqueue.results.objectives import judged_limits, percentiles_of
 from simqueue.results.replicated import pooled_rows
 from simqueue.results.steadiness import OfferedLoad, judged, shown, too_light
 from simqueue.results.summary import ALL_CLASSES, Row, check_slo, summarize
+from simqueue.results.window import Window
 from simqueue.statistics.gapcurve import gap_curve
 from simqueue.statistics.intervals import CONFIDENCE
 from simqueue.workload.slo import of_requests
@@ -42,6 +44,13 @@ class PolicyRun:
     policy: str
     replication: int
     recording: Recording
+    window: Window | None = None
+    """The steady part after a warm-up; None: the whole run is measured."""
+
+    @property
+    def warmup_s(self) -> float:
+        """End of the warm-up."""
+        return 0.0 if self.window is None else self.window.start_s
 
 
 class Result(Displayed):
@@ -60,8 +69,6 @@ class Result(Displayed):
         Upper bounds in milliseconds, see `simqueue.workload.slo`.
     class_slo : mapping, optional
         The same for request classes with bounds of their own.
-    warmup_s : float
-        Requests that arrive before this time are left out of latency statistics, throughputs and goodput.
     warnings : iterable of str
         Warnings about the scenario as a whole; `Result` adds those about its runs.
     offered : mapping of str to OfferedLoad, optional
@@ -88,7 +95,6 @@ class Result(Displayed):
         *,
         slo: Mapping[str, float] | None = None,
         class_slo: Mapping[str, Mapping[str, float]] | None = None,
-        warmup_s: float = 0.0,
         warnings: Iterable[str] = (),
         offered: Mapping[str, OfferedLoad] | None = None,
         confidence: float = CONFIDENCE,
@@ -102,13 +108,12 @@ class Result(Displayed):
         self.runs = tuple(runs)
         self.slo: dict[str, float] = dict(slo or {})
         self.class_slo = dict(class_slo or {})
-        self.warmup_s = warmup_s
         self.confidence = confidence
         self.origins = dict(origins or {})
         self.base_dir = base_dir
         self._own_warnings = tuple(warnings)
         self._offered = dict(offered or {})
-        self._rows_by_warmup: dict[float, list[Row]] = {}
+        self._rows_made: dict[bool, list[Row]] = {}
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -128,6 +133,11 @@ class Result(Displayed):
         return tables.stacked(made, tables.STEP_TYPES)
 
     @property
+    def warmup_s(self) -> float:
+        """End of the warm-up, the mean over all runs; 0 if nothing is cut."""
+        return math.fsum(run.warmup_s for run in self.runs) / len(self.runs) if self.runs else 0.0
+
+    @property
     def replicated(self) -> bool:
         """Whether any policy ran more than once."""
         return len(self.runs) > len(self.policies)
@@ -136,18 +146,18 @@ class Result(Displayed):
     def replication_rows(self) -> tuple[Row, ...]:
         """The summary of each replication, as dicts of plain values, None if undefined."""
         overloaded = {row["policy"] for row in self.summary_rows if row["overloaded"]}
-        rows = [shown(row, overloaded=row["policy"] in overloaded) for row in self._rows(self.warmup_s)]
+        rows = [shown(row, overloaded=row["policy"] in overloaded) for row in self._rows()]
         return tuple(judged_limits(row, self.slo, self.class_slo) for row in rows)
 
     @cached_property
     def summary_rows(self) -> tuple[Row, ...]:
         """The summary as dicts of plain values, None if undefined; replications become means with intervals."""
-        return self._summarized(self.warmup_s)
+        return self._summarized()
 
     @cached_property
     def whole_run_rows(self) -> tuple[Row, ...]:
         """The summary of all requests, without a warm-up."""
-        return self._summarized(0.0) if self.warmup_s else self.summary_rows
+        return self._summarized(whole=True) if self.warmup_s else self.summary_rows
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -167,7 +177,8 @@ class Result(Displayed):
     def _run_warnings(self) -> Iterator[Warned]:
         overall = [row for row in self.replication_rows if row["request_class"] == ALL_CLASSES]
         for run, row in zip(self.runs, overall, strict=True):
-            for line in (*run.recording.warnings, *notices.nothing_measured(row, self.warmup_s)):
+            told = (*notices.nothing_measured(row, run.warmup_s), *notices.cut_off(run.recording.requests, run.window))
+            for line in (*run.recording.warnings, *told):
                 yield Warned(run.policy, line, run.replication)
 
     def _policy_warnings(self) -> Iterator[Warned]:
@@ -177,18 +188,18 @@ class Result(Displayed):
         for row in self.summary_rows:
             yield from (Warned(str(row["policy"]), line) for line in notices.overload(row))
 
-    def _summarized(self, warmup_s: float) -> tuple[Row, ...]:
-        rows = self._rows(warmup_s)
+    def _summarized(self, *, whole: bool = False) -> tuple[Row, ...]:
+        rows = self._rows(whole=whole)
         if self.replicated:
             final = pooled_rows(rows, self.confidence)
         else:
             final = [shown(row, overloaded=bool(row["overloaded"])) for row in rows]
         return tuple(judged_limits(row, self.slo, self.class_slo) for row in final)
 
-    def _rows(self, warmup_s: float) -> tuple[Row, ...]:
-        if warmup_s not in self._rows_by_warmup:
-            self._rows_by_warmup[warmup_s] = [row for run in self.runs for row in self._rows_of(run, warmup_s)]
-        return tuple(dict(row) for row in self._rows_by_warmup[warmup_s])
+    def _rows(self, *, whole: bool = False) -> tuple[Row, ...]:
+        if whole not in self._rows_made:
+            self._rows_made[whole] = [row for run in self.runs for row in self._rows_of(run, whole=whole)]
+        return tuple(dict(row) for row in self._rows_made[whole])
 
     @cached_property
     def _extras(self) -> Extras:
@@ -201,10 +212,11 @@ class Result(Displayed):
             good=any(map(of_requests, limits)),
         )
 
-    def _rows_of(self, run: PolicyRun, warmup_s: float) -> list[Row]:
-        recording, slo, class_slo = run.recording, self.slo, self.class_slo
-        rows = summarize(run.policy, run.replication, recording, slo, warmup_s, class_slo, self._extras)
-        return judged(rows, run.recording, self._offered.get(run.policy, OfferedLoad()), warmup_s)
+    def _rows_of(self, run: PolicyRun, *, whole: bool) -> list[Row]:
+        window = None if whole else run.window
+        rows = summarize(run.policy, run.replication, run.recording, self.slo, window, self.class_slo, self._extras)
+        offered = self._offered.get(run.policy, OfferedLoad())
+        return judged(rows, run.recording, offered, 0.0 if window is None else window.start_s)
 
     @property
     def blocks_total(self) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,6 +15,7 @@ from simqueue.results import metrics
 from simqueue.results.latencies import ALWAYS, GOOD, MET, NO_EXTRAS, Extras, named, per_request
 from simqueue.results.metrics import Floats, Latencies, Mask
 from simqueue.results.pooling import Pairs, pooled_statistics
+from simqueue.results.window import TokensMade, Window
 from simqueue.workload.slo import OF_REQUESTS, is_of_run, of_requests
 
 if TYPE_CHECKING:
@@ -77,24 +77,12 @@ def column_type(name: str) -> str:
     return SUMMARY_TYPES.get(name, "boolean" if name.startswith(MET) else "float64")
 
 
-@dataclass(frozen=True)
-class _Span:
-    """The time from the first arrival of some requests to their last departure, or to the end of the run."""
-
-    start_s: float
-    end_s: float
-
-    @property
-    def duration_s(self) -> float:
-        return self.end_s - self.start_s
-
-
 def summarize(
     policy: str,
     replication: int,
     recording: Recording,
     slo: Mapping[str, float] | None = None,
-    warmup_s: float = 0.0,
+    window: Window | None = None,
     class_slo: Mapping[str, Mapping[str, float]] | None = None,
     extras: Extras = NO_EXTRAS,
 ) -> list[Row]:
@@ -107,10 +95,11 @@ def summarize(
     recording : Recording
     slo : mapping, optional
         Upper bounds in milliseconds, see `simqueue.workload.slo`. Those of a run have no effect here.
-    warmup_s : float
-        Requests that arrive before this time are left out of latency statistics, throughputs and goodput. Counts of
-        requests, preemptions and the quantities of the machine cover the whole run. So does ITL, because gaps are
-        recorded without their requests.
+    window : Window, optional
+        The steady part of the run: rates count what happens in it, and latencies are of the requests that arrive in it.
+        Counts of requests, preemptions and the quantities of the machine cover the whole run. So does ITL, because
+        gaps are recorded without their requests. By default latencies are of all requests, and rates are those of
+        finished requests over the time from the first arrival to the last departure.
     class_slo : mapping, optional
         Upper bounds of request classes with bounds of their own; the others use `slo`. A request without any bound is
         good if it finishes.
@@ -133,19 +122,21 @@ def summarize(
         check_slo(bounds)
     requests = recording.requests
     all_requests = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
-    run = _span(recording, all_requests)
+    run = _span(recording)
     found = Latencies(requests)
-    measured = requests["arrival_s"] >= warmup_s
+    measured = all_requests if window is None else window.arrived(requests)
     members = [(ALL_CLASSES, all_requests), *_classes(requests["request_class"])]
     good = _good(requests["request_class"], found, slo, class_slo)
-    window = _span(recording, measured)
+    rates = _Totals(recording, good) if window is None else _Happening(recording, good, window)
+    span = run if window is None else window
     rows: list[Row] = []
     for name, inside in members:
         row: Row = {"policy": policy, "replication": replication, "request_class": name, "replications": 1}
         row |= _counts(recording, inside) | per_request(requests, inside & measured, extras)
-        row |= _rates(recording, inside & measured, window, good)
+        row |= _rates(rates, inside, span)
+        row[GOOD] = None if good is None else _good_share(requests, inside & measured, good)
         row["duration_s"] = run.duration_s if run else None
-        row["warmup_excluded"] = int(np.sum(inside & ~measured))
+        row["warmup_excluded"] = 0 if window is None else int(np.sum(inside & (requests["arrival_s"] < window.start_s)))
         # Steps and gaps are shared by all classes, so only the row of all requests has their columns.
         row |= _machine(recording, run, (*ALWAYS, *extras.percentiles)) if name == ALL_CLASSES else {}
         rows.append({column: row.get(column) for column in (*SUMMARY_TYPES, *extras.columns)})
@@ -194,13 +185,14 @@ def check_slo(slo: Mapping[str, float] | None) -> None:
             raise InputError(f"slo: {unknown('key', name, OF_REQUESTS)}")
 
 
-def _span(recording: Recording, inside: Mask) -> _Span | None:
-    if not inside.any():
-        return None
+def _span(recording: Recording) -> Window | None:
+    """Return the time from the first arrival to the last departure, or to the end of the run if requests are left."""
     requests = recording.requests
-    still_there = bool(np.any(inside & metrics.has_status(requests, Status.UNFINISHED)))
-    end_s = recording.end_s if still_there else np.max(requests["finish_s"][inside])
-    return _Span(float(np.min(requests["arrival_s"][inside])), float(end_s))
+    if not len(requests["arrival_s"]):
+        return None
+    still_there = bool(metrics.has_status(requests, Status.UNFINISHED).any())
+    end_s = recording.end_s if still_there else np.max(requests["finish_s"])
+    return Window(float(np.min(requests["arrival_s"])), float(end_s))
 
 
 def _counts(recording: Recording, inside: Mask) -> Row:
@@ -220,28 +212,53 @@ def _counts(recording: Recording, inside: Mask) -> Row:
     }
 
 
-def _rates(
-    recording: Recording,
-    measured: Mask,
-    window: _Span | None,
-    good: Mask | None,
-) -> Row:
-    requests = recording.requests
-    done = measured & metrics.has_status(requests, Status.FINISHED)
-    time_s = window.duration_s if window else 0.0
-    output = int(np.sum(requests["tokens_emitted"][done]))  # an engine can make fewer than were requested
-    prompt = int(np.sum(requests["prompt_tokens"][done]))
+class _Totals:
+    """What the rates of a whole run count, by request: finished requests with all their tokens."""
+
+    def __init__(self, recording: Recording, good: Mask | None) -> None:
+        requests = recording.requests
+        self.done = metrics.has_status(requests, Status.FINISHED)
+        self.good = None if good is None else self.done & good
+        # an engine can make fewer tokens than were requested
+        self.output_tokens = np.where(self.done, requests["tokens_emitted"], 0)
+        self.prompt_tokens = np.where(self.done, requests["prompt_tokens"], 0)
+
+
+class _Happening:
+    """What the rates of a window count, by request: departures and tokens in it, of requests that came at any time."""
+
+    def __init__(self, recording: Recording, good: Mask | None, window: Window) -> None:
+        requests = recording.requests
+        self.done = metrics.has_status(requests, Status.FINISHED) & window.left(requests)
+        self.good = None if good is None else self.done & good
+        made = TokensMade(recording)
+        self.output_tokens = made.until(window.end_s) - made.until(window.start_s)
+        first_s = requests["first_token_s"]
+        computed = (first_s > window.start_s) & (first_s <= window.end_s)
+        self.prompt_tokens = np.where(computed, requests["prompt_tokens"], 0)
+
+
+def _rates(counted: _Totals | _Happening, inside: Mask, span: Window | None) -> Row:
+    time_s = span.duration_s if span else 0.0
+    output = float(np.sum(counted.output_tokens[inside]))
+    prompt = float(np.sum(counted.prompt_tokens[inside]))
+    good = None if counted.good is None else int(np.sum(counted.good & inside))
     return {
-        "measured_duration_s": window.duration_s if window else None,
-        "request_throughput": metrics.share(int(np.sum(done)), time_s),
+        "measured_duration_s": time_s if span else None,
+        "request_throughput": metrics.share(int(np.sum(counted.done & inside)), time_s),
         "output_throughput": metrics.share(output, time_s),
         "total_token_throughput": metrics.share(prompt + output, time_s),
-        "request_goodput": None if good is None else metrics.share(int(np.sum(done & good)), time_s),
-        GOOD: None if good is None else metrics.share(int(np.sum(done & good)), int(np.sum(measured))),
+        "request_goodput": None if good is None else metrics.share(good, time_s),
     }
 
 
-def _machine(recording: Recording, run: _Span | None, levels: Sequence[float]) -> Row:
+def _good_share(requests: Mapping[str, NDArray[Any]], measured: Mask, good: Mask) -> float | None:
+    """Return the share of good requests among those that arrived in the window."""
+    done = metrics.has_status(requests, Status.FINISHED)
+    return metrics.share(int(np.sum(measured & done & good)), int(np.sum(measured)))
+
+
+def _machine(recording: Recording, run: Window | None, levels: Sequence[float]) -> Row:
     """Return the columns about steps and gaps between tokens, which are read in parts: they can exceed the memory."""
 
     def gaps_ms() -> Iterator[Pairs]:
@@ -266,7 +283,7 @@ def _machine(recording: Recording, run: _Span | None, levels: Sequence[float]) -
     }
 
 
-def _busy(recording: Recording, run: _Span | None) -> Iterator[tuple[Floats, Column]]:
+def _busy(recording: Recording, run: Window | None) -> Iterator[tuple[Floats, Column]]:
     """Yield, for rows of steps, the GPU time within the run in seconds and the number of sequences."""
     end_s = run.end_s if run else -np.inf
     for steps in recording.steps.parts("start_s", "duration_s", "decode_seqs", "prefill_seqs"):

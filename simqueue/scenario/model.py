@@ -86,8 +86,8 @@ class Scenario(Settings):
     )
     warmup_s: Warmup | Literal["auto"] = Field(
         0.0,
-        description="requests that arrive before this time are left out of the summary's latencies and rates; auto: "
-        "chosen by MSER-5 on the TTFT averaged over replications",
+        description="start of the steady window that latencies and rates of the summary describe; auto: each run is "
+        "cut after a number of requests, chosen by MSER-5 on the TTFT averaged over replications",
         json_schema_extra={"unit": "s"},
     )
     replications: Replications = Field(

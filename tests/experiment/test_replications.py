@@ -125,6 +125,31 @@ def test_an_automatic_warm_up_cuts_the_filling() -> None:
     assert content["summary_whole_run"][0]["mean_ttft_ms"] == whole["mean_ttft_ms"]
 
 
+def test_each_replication_is_cut_at_its_own_request() -> None:
+    """Bursty runs start at very different times; each loses the same number of its first requests, at most half."""
+    made = scenario(requests=100, replications=12, warmup_s="auto")
+    made["workload"]["arrivals"] = {"process": "on_off", "rate_rps": 6.4, "peak_to_mean": 4, "mean_burst_s": 20}
+    result = sq.run(made, check=False)
+    rows = result.replication_rows
+    assert len({row["warmup_s"] for row in rows}) > 6
+    for policy in result.policies:
+        cut = {row["warmup_excluded"] for row in rows if row["policy"] == policy}
+        assert len(cut) == 1
+        assert 0 < cut.pop() <= 50  # type: ignore[operator] # a count
+    both = [[row["warmup_s"] for row in rows if row["policy"] == policy] for policy in result.policies]
+    assert both[0] == both[1]
+
+
+def test_precision_is_reached_with_an_automatic_warm_up() -> None:
+    """The first replications decide how many requests are cut, and every later run has a result."""
+    wanted = {"metric": "mean_ttft_ms", "relative": 0.5, "max_replications": 60}
+    made = scenario(requests=100, precision=wanted, warmup_s="auto")
+    made["workload"]["arrivals"] = {"process": "on_off", "rate_rps": 5.0, "peak_to_mean": 4, "mean_burst_s": 5}
+    row = sq.run(made, check=False, workers=1).summary_rows[0]
+    assert row["mean_ttft_ms"] is not None
+    assert row["warmup_excluded"] <= row["n_requests"] / 2  # type: ignore[operator] # counts
+
+
 def test_a_terminating_run_is_whole() -> None:
     """Without a warm-up nothing is cut and the window is the whole run."""
     row = sq.run(scenario()).summary_rows[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from simqueue.results.result import PolicyRun, Result
+from simqueue.results.window import Window
 from simqueue.simulation.recording import KeptTable, Recording
 
 STEPS = (
@@ -34,6 +36,7 @@ def _recording(latencies_ms: list[float], status: str) -> Recording:
         "replica": zeros,
         "first_scheduled_s": np.zeros(n),
         "first_token_s": first_s,
+        "last_token_s": 2 * first_s,
         "finish_s": 2 * first_s,
         "max_itl_s": first_s,
         "tokens_emitted": zeros + 2,
@@ -51,8 +54,11 @@ def _recording(latencies_ms: list[float], status: str) -> Recording:
 def result_of() -> ResultMaker:
     """Make a result from a list of TTFTs in ms a policy; E2EL is twice, TPOT once the TTFT."""
 
-    def make(policies: dict[str, list[float]], status: str = "finished", **settings: Any) -> Result:
-        runs = [PolicyRun(name, 0, _recording(values, status)) for name, values in policies.items()]
+    def make(
+        policies: dict[str, list[float]], status: str = "finished", warmup_s: float = 0.0, **settings: Any
+    ) -> Result:
+        window = Window(warmup_s, math.inf) if warmup_s else None
+        runs = [PolicyRun(name, 0, _recording(values, status), window) for name, values in policies.items()]
         return Result({"name": "toy"}, "0.1.0", 7, runs, **settings)
 
     return make

@@ -22,6 +22,7 @@ REQUEST: dict[str, Any] = {
     "replica": 0,
     "first_scheduled_s": NAN,
     "first_token_s": NAN,
+    "last_token_s": NAN,
     "finish_s": NAN,
     "max_itl_s": NAN,
     "preemptions": 0,
@@ -57,9 +58,9 @@ def _columns(rows: Sequence[dict[str, Any]], defaults: dict[str, Any]) -> dict[s
 
 
 def _with_its_tokens(row: dict[str, Any]) -> dict[str, Any]:
-    """A finished request got all its tokens, unless the row says something else."""
+    """A finished request got all its tokens, the last as it left, unless the row says something else."""
     finished = row["status"] == "finished" and not row["tokens_emitted"]
-    return row | ({"tokens_emitted": row["output_tokens"]} if finished else {})
+    return row | ({"tokens_emitted": row["output_tokens"], "last_token_s": row["finish_s"]} if finished else {})
 
 
 @pytest.fixture

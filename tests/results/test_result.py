@@ -12,6 +12,7 @@ from simqueue.errors import InputError
 from simqueue.results.result import PolicyRun, Result
 from simqueue.results.steadiness import OfferedLoad
 from simqueue.results.tables import REQUEST_TYPES, STEP_TYPES
+from simqueue.results.window import steady_window
 
 
 @pytest.fixture
@@ -30,9 +31,10 @@ def mixed(record: Any) -> Any:
     )
 
 
-def result_of(*runs: tuple[str, int, Any], **settings: Any) -> Result:
+def result_of(*runs: tuple[str, int, Any], warmup_s: float = 0.0, **settings: Any) -> Result:
     """Make a result of (policy, replication, recording) runs."""
-    return Result({"name": "toy"}, "0.1.0", 7, [PolicyRun(*run) for run in runs], **settings)
+    made = [PolicyRun(*run, steady_window(run[2], warmup_s) if warmup_s else None) for run in runs]
+    return Result({"name": "toy"}, "0.1.0", 7, made, **settings)
 
 
 def test_tables_keep_policies_in_order(mixed: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from simqueue.errors import InputError
 from simqueue.results.summary import SUMMARY_TYPES, Row, summarize
+from simqueue.results.window import Window
 
 
 def only(recording: Any, **settings: Any) -> Row:
@@ -164,15 +165,18 @@ def test_machine_shares(record: Any) -> None:
     assert only(record())["idle_slot_share"] is None
 
 
-def test_warmup_leaves_out_early_arrivals_but_not_their_counts(record: Any) -> None:
-    """Rates and latencies are of requests from the warm-up on, over their own span; counts are of all."""
+def test_a_window_has_rates_of_what_happens_in_it(record: Any) -> None:
+    """In (2 s, 4 s] the second of three requests leaves, with 11 tokens and a prompt of 39; counts are of all.
+
+    Latencies are of the two that arrive in it, the last of which leaves after it.
+    """
     rows = [done(0, 5, 6, 2), done(2, 2.5, 3, 11, prompt_tokens=39), done(4, 4.5, 12, 6, prompt_tokens=44)]
-    row = only(record(rows, end_s=12.0), warmup_s=2.0, slo={"e2el_ms": 1000})
+    row = only(record(rows, end_s=12.0), window=Window(2.0, 4.0), slo={"e2el_ms": 1000})
     assert (row["n_requests"], row["completed"], row["warmup_excluded"], row["measured_requests"]) == (3, 3, 1, 2)
-    assert (row["duration_s"], row["measured_duration_s"]) == (12.0, 10.0)
+    assert (row["duration_s"], row["measured_duration_s"]) == (12.0, 2.0)
     assert row["mean_ttft_ms"] == 500
-    assert (row["request_throughput"], row["output_throughput"]) == (0.2, 1.7)
-    assert (row["total_token_throughput"], row["request_goodput"]) == (10.0, 0.1)
+    assert (row["request_throughput"], row["output_throughput"]) == (0.5, 5.5)
+    assert (row["total_token_throughput"], row["request_goodput"]) == (25.0, 0.5)
 
 
 def test_classes_add_up_to_the_policys_row(record: Any) -> None:
