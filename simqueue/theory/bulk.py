@@ -11,16 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from simqueue.errors import InputError
 from simqueue.theory.binomial import binomial_pmf
-from simqueue.theory.chain import renewal_averages
-from simqueue.theory.domain import at_most, positive
+from simqueue.theory.chain import MOST_SLOTS, renewal_averages
+from simqueue.theory.domain import LEAST, MOST, at_least, positive, product, ratio, unused, whole
+
+MOST_BATCH = 1_000_000_000
+_SUMMED_OUTPUTS = 10_000
+"""Mean output up to which the longest of a batch is summed term by term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +53,60 @@ def bulk_root(arrival_rate: float, service_rate: float, most: int) -> float:
     arrival_rate, service_rate : float
         Customers and batches per second; arrival_rate < most x service_rate.
     most : int
-        Largest batch b, at least 1.
+        Largest batch b, from 1 to 1,000,000,000.
     """
-    positive("arrival_rate", arrival_rate)
-    positive("service_rate", service_rate)
-    if most < 1:
-        raise InputError(f"most = {most}: must be at least 1")
-    ratio = arrival_rate / service_rate
-    if ratio >= most:
-        limit = most * service_rate
-        raise InputError(f"arrival_rate = {arrival_rate:g}: must be below most x service_rate = {limit:g}")
-    powers = np.arange(1, most + 1)
-    return float(scipy.optimize.brentq(lambda r: float(np.sum(r**powers)) - ratio, 0, 1, xtol=1e-15, rtol=1e-14))
+    return math.exp(-_log_ratio(arrival_rate, service_rate, most))
 
 
 def dynamic_batching(arrival_rate: float, service_rate: float, most: int) -> BulkServer:
     """Return the steady state of M/M^[1,b]/1: batches of up to `most` customers, with exponential durations.
 
-    The durations do not depend on the size of the batch.
+    The durations do not depend on the size of the batch. Parameters as for `bulk_root`.
     """
-    r = bulk_root(arrival_rate, service_rate, most)
-    busy_none_waiting = 1 / (service_rate / arrival_rate + 1 / (1 - r))
-    waiting = busy_none_waiting * r / (1 - r) ** 2
+    y = _log_ratio(arrival_rate, service_rate, most)
+    not_r = -math.expm1(-y)
+    busy_none_waiting = 1 / (service_rate / arrival_rate + 1 / not_r)
+    waiting = busy_none_waiting * math.exp(-y) / not_r**2
     wait_s = waiting / arrival_rate
     return BulkServer(service_rate / arrival_rate * busy_none_waiting, waiting, wait_s, wait_s + 1 / service_rate)
 
 
 def fixed_batching(arrival_rate: float, service_rate: float, most: int) -> BulkServer:
-    """Return the steady state of M/M^[b,b]/1: the server waits until `most` customers are there."""
-    r = bulk_root(arrival_rate, service_rate, most)
-    in_system = (most - 1) / 2 + r / (1 - r)
-    sojourn_s = in_system / arrival_rate
-    wait_s = sojourn_s - 1 / service_rate
-    return BulkServer(1 - arrival_rate / (most * service_rate), arrival_rate * wait_s, wait_s, sojourn_s)
+    """Return the steady state of M/M^[b,b]/1: the server waits until `most` customers are there.
+
+    Parameters as for `bulk_root`.
+    """
+    y = _log_ratio(arrival_rate, service_rate, most)
+    waiting = (most - 1) / 2 + math.exp(-(most + 1) * y) / -math.expm1(-y)
+    wait_s = waiting / arrival_rate
+    idle = unused(ratio(arrival_rate, service_rate), most) / most
+    return BulkServer(idle, waiting, wait_s, wait_s + 1 / service_rate)
+
+
+def _log_ratio(arrival_rate: float, service_rate: float, most: int) -> float:
+    """Return y = -log r, which keeps its digits where r is close to 1.
+
+    The sum r + ... + r^b is exp(-(b+1) y/2) sinh(b y/2) / sinh(y/2).
+    """
+    positive("arrival_rate", arrival_rate)
+    positive("service_rate", service_rate)
+    most = whole("most", most, MOST_BATCH)
+    load = ratio(arrival_rate, service_rate)
+    left = unused(load, most)
+    log_share = math.log1p(-left / most) if left < most / 2 else math.log(float(load) / most)
+
+    def difference(y: float) -> float:
+        if most * y > 1:
+            return math.log(-math.expm1(-most * y)) - y - math.log(-math.expm1(-y)) - math.log(most) - log_share
+        return _log_sinhc(most * y / 2) - _log_sinhc(y / 2) - (most + 1) * y / 2 - log_share
+
+    low, high = -2 * log_share / (most + 1), math.log1p(1 / float(load))
+    return float(scipy.optimize.brentq(difference, low * (1 - 1e-9), high * (1 + 1e-9), xtol=low * 1e-15, rtol=1e-14))
+
+
+def _log_sinhc(z: float) -> float:
+    """Return log(sinh(z) / z) for 0 <= z <= 1/2."""
+    return math.log1p(math.fsum(z ** (2 * n) / math.factorial(2 * n + 1) for n in range(1, 9)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +149,15 @@ def timed_batching(arrival_rate: float, batch_seconds: Sequence[float]) -> Stepp
     """
     positive("arrival_rate", arrival_rate)
     durations = np.array(batch_seconds, dtype=np.float64)
-    if not len(durations) or not (durations > 0).all():
+    if not len(durations) or not ((durations >= LEAST) & (durations <= MOST)).all():
         raise InputError("batch_seconds: must be durations > 0, one for each batch size from 1")
     most = len(durations)
-    if arrival_rate * durations[-1] >= most:
+    rate_of_full = most / durations[-1]
+    if arrival_rate >= rate_of_full:
         raise InputError(
-            f"arrival_rate = {arrival_rate:g}: must be below {most / durations[-1]:g}, the rate of batches of {most}"
+            f"arrival_rate = {arrival_rate:g}: must be below {rate_of_full:g}, the rate of batches of {most}"
         )
-
-    def seconds(n: int) -> float:
-        return float(durations[min(n, most) - 1])
-
-    found = renewal_averages(
-        arrival_rate, seconds, lambda n: (max(n - most, 0), np.ones(1)), lambda n: min(n, most), start=4 * most + 64
-    )
+    found = renewal_averages(arrival_rate, durations, lambda _: np.ones(1))
     # Every request stays until the end of its batch, so its sojourn is its wait plus the duration of its batch.
     in_service_s = found.mean_in_service / arrival_rate
     return SteppedServer(found.busy_share, found.mean_wait_s, found.mean_wait_s + in_service_s, found.mean_batch)
@@ -156,26 +174,22 @@ def slotted_continuous(arrival_rate: float, slots: int, mean_output_tokens: floa
     arrival_rate : float
         Poisson, per second; below slots / (mean_output_tokens x step_s).
     slots : int
-        Largest number of requests in a step (max_num_seqs).
+        Largest number of requests in a step (max_num_seqs), from 1 to 1,200. The chain is solved in at most a second,
+        so the load must not be too close to 1: up to about 0.9995 with 8 slots, 0.999 with 32, 0.99 with 256.
     mean_output_tokens : float
-        Mean of the geometric distribution on 1, 2, ...
+        Mean of the geometric distribution on 1, 2, ...; from 1.
     step_s : float
         Duration of a step in seconds, prefill included.
     """
     positive("arrival_rate", arrival_rate)
     positive("step_s", step_s)
-    if slots < 1 or not mean_output_tokens >= 1:
-        raise InputError(f"slots = {slots}, mean_output_tokens = {mean_output_tokens:g}: both must be at least 1")
-    if arrival_rate * mean_output_tokens * step_s >= slots:
+    at_least("mean_output_tokens", mean_output_tokens, 1)
+    slots = whole("slots", slots, MOST_SLOTS)
+    if product(arrival_rate, mean_output_tokens, step_s) >= slots:
         limit = slots / (mean_output_tokens * step_s)
         raise InputError(f"arrival_rate = {arrival_rate:g}: must be below {limit:g}, the rate of {slots} slots")
-    ends = 1 / mean_output_tokens
-
-    def stay(n: int) -> tuple[int, NDArray[Any]]:
-        served = min(n, slots)
-        return n - served, binomial_pmf(served, 1 - ends)
-
-    found = renewal_averages(arrival_rate, lambda _: step_s, stay, lambda n: min(n, slots), start=8 * slots + 64)
+    goes_on = 1 - 1 / mean_output_tokens
+    found = renewal_averages(arrival_rate, np.full(slots, step_s), lambda served: binomial_pmf(served, goes_on))
     return SteppedServer(
         found.busy_share, found.mean_wait_s, found.mean_wait_s + mean_output_tokens * step_s, found.mean_batch
     )
@@ -190,16 +204,20 @@ def continuous_over_static(mean_output_tokens: float, batch: int) -> float:
     Parameters
     ----------
     mean_output_tokens : float
-        From 1 to 100,000.
-    batch : int
         At least 1.
+    batch : int
+        From 1 to 1,000,000,000.
     """
-    if batch < 1 or not mean_output_tokens >= 1:
-        raise InputError(f"batch = {batch}, mean_output_tokens = {mean_output_tokens:g}: both must be at least 1")
-    at_most("mean_output_tokens", mean_output_tokens, 100_000)
-    if mean_output_tokens == 1:
+    at_least("mean_output_tokens", mean_output_tokens, 1)
+    batch = whole("batch", batch, MOST_BATCH)
+    if mean_output_tokens == 1 or batch == 1:
         return 1.0
-    goes_on = math.log1p(-1 / mean_output_tokens)
-    last = math.ceil(-(math.log(batch) + 40) / goes_on)
-    k = np.arange(last + 1)
-    return float(np.sum(-np.expm1(batch * np.log1p(-np.exp(k[1:] * goes_on))), initial=1.0)) / mean_output_tokens
+    ends = -math.log1p(-1 / mean_output_tokens)
+    if mean_output_tokens > _SUMMED_OUTPUTS:
+        # The sum over k below, by Euler and Maclaurin: the integral is a harmonic number over `ends`, and the
+        # derivatives at 0 are of the order of its cube.
+        harmonic = float(scipy.special.digamma(batch + 1)) + np.euler_gamma
+        return float(harmonic / ends + 0.5) / mean_output_tokens
+    last = math.ceil((math.log(batch) + 40) / ends)
+    survives = np.exp(-ends * np.arange(1, last + 1))
+    return float(np.sum(-np.expm1(batch * np.log1p(-survives)), initial=1.0)) / mean_output_tokens

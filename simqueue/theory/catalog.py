@@ -71,6 +71,11 @@ def evaluate(name: str, given: Mapping[str, float]) -> dict[str, float]:
     given : mapping of str to float
         The parameters.
 
+    Returns
+    -------
+    dict
+        Finite numbers, or ``inf`` for what is infinite.
+
     Raises
     ------
     InputError
@@ -103,6 +108,6 @@ def _named(found: Any) -> dict[str, float]:
 def _number(name: str, key: str, kind: str, value: float) -> float | int:
     if kind != "int":
         return value
-    if not float(value).is_integer():
+    if not isinstance(value, int) and not value.is_integer():
         raise InputError(f"{name}: {key} = {value:g}: must be a whole number")
     return int(value)

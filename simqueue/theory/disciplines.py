@@ -8,9 +8,12 @@ Miller 1966 (SRPT); Harchol-Balter, Performance Modeling and Design of Computer 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +21,7 @@ from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
 from simqueue.errors import InputError
-from simqueue.theory.domain import at_least, positive, stable
+from simqueue.theory.domain import at_least, moment, positive, product, unused
 
 
 class ServiceDistribution(Protocol):
@@ -52,41 +55,54 @@ def priority_waits(
     for rate, mean_s, second in zip(arrival_rates, mean_services_s, second_moments_s2, strict=True):
         positive("arrival_rate", rate)
         positive("mean_service_s", mean_s)
-        at_least("second_moment_s2", second, mean_s**2 * (1 - 1e-12))
-    loads = [rate * mean_s for rate, mean_s in zip(arrival_rates, mean_services_s, strict=True)]
-    stable(sum(loads))
+        moment("second_moment_s2", second, mean_s**2, "the square of mean_service_s")
+    loads = [product(rate, mean_s) for rate, mean_s in zip(arrival_rates, mean_services_s, strict=True)]
+    left = [unused(sum(loads[:n], Fraction(0)), lower="arrival_rates") for n in range(len(loads) + 1)]
     residual_s = sum(rate * second for rate, second in zip(arrival_rates, second_moments_s2, strict=True)) / 2
-    waits, before = [], 0.0
-    for load in loads:
-        waits.append(residual_s / ((1 - before) * (1 - before - load)))
-        before += load
-    return tuple(waits)
+    return tuple(residual_s / (before * after) for before, after in pairwise(left))
 
 
 def sjf_mean_sojourn(arrival_rate: float, service: ServiceDistribution) -> float:
-    """Return the mean sojourn time in seconds of non-preemptive shortest job first (Phipps)."""
+    """Return the mean sojourn time in seconds of non-preemptive shortest job first (Phipps).
+
+    Parameters
+    ----------
+    arrival_rate : float
+        Poisson, per second; arrival_rate x E[S] is > 0 and < 1.
+    service : distribution
+        If P(S > x) falls like a power of 2 or less, E[S²] is infinite, and so is the mean sojourn time. The power must
+        be above 1.05.
+    """
     sizes = _job_sizes(arrival_rate, service)
-    residual_s = arrival_rate * sizes.integral(sizes.x * sizes.tail)
-    return sizes.integral(sizes.density * residual_s / (1 - sizes.load_below) ** 2) + service.mean()
+    residual_s = arrival_rate * sizes.half_second_moment
+    if residual_s == math.inf:
+        return math.inf
+    return sizes.integral(sizes.density * residual_s / sizes.idle_from(sizes.x) ** 2) + service.mean()
 
 
 def srpt_mean_sojourn(arrival_rate: float, service: ServiceDistribution) -> float:
-    """Return the mean sojourn time in seconds of shortest remaining processing time (Schrage and Miller)."""
+    """Return the mean sojourn time in seconds of shortest remaining processing time (Schrage and Miller).
+
+    It is finite also where E[S²] is infinite. Parameters as for `sjf_mean_sojourn`.
+    """
     sizes = _job_sizes(arrival_rate, service)
-    waiting_s = arrival_rate * sizes.cut_second_moment / (2 * (1 - sizes.load_below) ** 2)
-    residence_s = sizes.integral(sizes.tail / (1 - sizes.load_below))
+    idle = sizes.idle_from(sizes.x)
+    waiting_s = arrival_rate * sizes.cut_second_moment / (2 * idle**2)
+    residence_s = sizes.integral(sizes.tail / idle) + sizes.mean_beyond / sizes.idle
     return sizes.integral(sizes.density * waiting_s) + residence_s
 
 
 def fb_mean_sojourn(arrival_rate: float, service: ServiceDistribution) -> float:
     """Return the mean sojourn time in seconds of foreground-background (least attained service first).
 
-    Multi-level feedback queues approximate it.
+    Multi-level feedback queues approximate it. It is finite also where E[S²] is infinite. Parameters as for
+    `sjf_mean_sojourn`.
     """
     sizes = _job_sizes(arrival_rate, service)
-    load = arrival_rate * sizes.running(sizes.tail)
-    delay_s = arrival_rate * sizes.cut_second_moment / (2 * (1 - load) ** 2)
-    return sizes.integral(sizes.density * (sizes.x / (1 - load) + delay_s))
+    idle = sizes.idle_from(0)
+    delay_s = arrival_rate * sizes.cut_second_moment / (2 * idle**2)
+    longest_s = (sizes.mean_beyond + sizes.end * sizes.tail_at_end) / sizes.idle
+    return sizes.integral(sizes.density * (sizes.x / idle + delay_s)) + longest_s
 
 
 def ps_mean_sojourn(arrival_rate: float, mean_service_s: float, service_s: float | None = None) -> float:
@@ -97,17 +113,28 @@ def ps_mean_sojourn(arrival_rate: float, mean_service_s: float, service_s: float
     arrival_rate, mean_service_s : float
         Per second and in seconds; their product is > 0 and < 1.
     service_s : float, optional
-        Service time of the job in question; by default the mean.
+        Service time of the job in question, at least 0; by default the mean.
     """
     positive("arrival_rate", arrival_rate)
     positive("mean_service_s", mean_service_s)
-    stable(arrival_rate * mean_service_s)
-    return (mean_service_s if service_s is None else service_s) / (1 - arrival_rate * mean_service_s)
+    idle = unused(product(arrival_rate, mean_service_s))
+    service_s = mean_service_s if service_s is None else service_s
+    at_least("service_s", service_s, 0)
+    return service_s / idle
 
 
 _NODES = 16
-_PANELS = np.concatenate([np.linspace(1, 0.5, 33)[:-1], np.geomspace(0.5, 1e-18, 161)])
+_PANELS = np.concatenate(
+    [np.linspace(1, 0.5, 33)[:-1], np.geomspace(0.5, 1e-18, 161), np.geomspace(1e-19, 1e-300, 282)]
+)
 """P(S > x) at the sizes x that separate the panels of the integration."""
+_LARGEST = 1e100
+"""Size up to which is integrated, so that its square does not overflow. Beyond it, tails are powers."""
+_LEAST_POWER = 1.05
+"""Below this power of the tail, sizes beyond the last panel still matter."""
+_SAME_POWER = 1e-9
+_MISSED = 0.01
+"""Largest relative error of the integrals of the density and of P(S > x) at which they count as right."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +145,10 @@ class _JobSizes:
     ----------
     x, density, tail : array
         A size, the density there, and P(S > x).
-    load_below : array
-        Load of jobs up to that size: λ (∫ P(S > t) dt from 0 to x, minus x P(S > x)).
-    cut_second_moment : array
-        E[min(S, x)²] = 2 ∫ t P(S > t) dt from 0 to x.
+    idle : float
+        1 - λ E[S].
+    end, tail_at_end, power : float
+        The end X of the last panel, P(S > X), and the power with which P(S > x) falls there.
     """
 
     half_widths: NDArray[Any]
@@ -129,13 +156,37 @@ class _JobSizes:
     density: NDArray[Any]
     tail: NDArray[Any]
     arrival_rate: float
+    idle: float
+    end: float
+    tail_at_end: float
+    power: float
 
     @property
-    def load_below(self) -> NDArray[Any]:
-        return np.asarray(self.arrival_rate * (self.running(self.tail) - self.x * self.tail))
+    def mean_beyond(self) -> float:
+        """Return the integral of P(S > x) from the end of the last panel."""
+        return self.end * self.tail_at_end / (self.power - 1)
+
+    @property
+    def half_second_moment(self) -> float:
+        """Return E[S²] / 2, the integral of x P(S > x)."""
+        if self.power <= 2 + _SAME_POWER:
+            return math.inf
+        return self.integral(self.x * self.tail) + self.end**2 * self.tail_at_end / (self.power - 2)
+
+    def idle_from(self, least: Any) -> NDArray[Any]:
+        """Return 1 - ρ + λ (∫ P(S > t) dt from x + `least` P(S > x)).
+
+        With 0 it is the share of time without work of jobs cut at x, and with x that without jobs up to x. Adding from
+        above keeps the digits that 1 minus a load close to 1 would lose.
+        """
+        whole = (self.tail @ _rule()[1]) * self.half_widths
+        after = np.append(np.cumsum(whole[:0:-1])[::-1], 0.0) + self.mean_beyond
+        above = after[:, None] + (whole[:, None] - (self.tail @ _rule()[2].T) * self.half_widths[:, None])
+        return np.asarray(self.idle + self.arrival_rate * (above + least * self.tail))
 
     @property
     def cut_second_moment(self) -> NDArray[Any]:
+        """Return E[min(S, x)²] = 2 ∫ t P(S > t) dt from 0 to x."""
         return 2 * self.running(self.x * self.tail)
 
     def integral(self, values: NDArray[Any]) -> float:
@@ -160,9 +211,37 @@ def _rule() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
 
 def _job_sizes(arrival_rate: float, service: ServiceDistribution) -> _JobSizes:
     positive("arrival_rate", arrival_rate)
-    stable(arrival_rate * service.mean())
-    edges = np.asarray(service.isf(_PANELS), dtype=np.float64)
-    edges = np.concatenate([[0.0], edges[edges > 0]])
+    mean_s = float(service.mean())
+    positive("service: its mean", mean_s)
+    idle = unused(product(arrival_rate, mean_s))
+    edges, power, tail_at_end = _edges(service)
     half_widths = np.diff(edges) / 2
     x = edges[:-1, None] + half_widths[:, None] * (1 + _rule()[0])
-    return _JobSizes(half_widths, x, np.asarray(service.pdf(x)), np.asarray(service.sf(x)), arrival_rate)
+    with np.errstate(all="ignore"):
+        density, tail, at_edges = np.asarray(service.pdf(x)), np.asarray(service.sf(x)), np.asarray(service.sf(edges))
+    # A density that is infinite at 0 cannot be integrated there, but the probability of each panel is known.
+    found, known = (density @ _rule()[1]) * half_widths, -np.diff(at_edges)
+    scaled = density * np.divide(known, found, out=np.ones_like(found), where=found > 0)[:, None]
+    sizes = _JobSizes(half_widths, x, scaled, tail, arrival_rate, idle, float(edges[-1]), tail_at_end, power)
+    found_mean_s = sizes.integral(tail) + sizes.mean_beyond
+    if not (abs(found.sum() - 1) <= _MISSED and abs(found_mean_s / mean_s - 1) <= _MISSED):
+        raise InputError("service: its density, P(S > x) and mean do not belong together; it must be continuous")
+    return sizes
+
+
+def _edges(service: ServiceDistribution) -> tuple[NDArray[Any], float, float]:
+    """Return the ends of the panels, the power of the tail at the last one, and the probability beyond it."""
+    edges = np.asarray(service.isf(_PANELS), dtype=np.float64)
+    edges = edges[(edges > 0) & (edges <= _LARGEST)]  # not NaN, which some distributions have for tiny probabilities
+    edges = np.concatenate([[0.0], np.unique(edges)])
+    with np.errstate(all="ignore"):
+        tails = np.asarray(service.sf(edges))
+    last = np.flatnonzero(tails > 0)[-2:]
+    if tails[-1] <= 0:
+        return edges, math.inf, 0.0
+    power = float(-np.diff(np.log(tails[last]))[0] / np.diff(np.log(edges[last]))[0])
+    if power < _LEAST_POWER:
+        raise InputError(
+            f"service: P(S > x) falls like x^-{power:.4g} for large x: the power must be at least {_LEAST_POWER:g}"
+        )
+    return edges, power, float(tails[-1])

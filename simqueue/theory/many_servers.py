@@ -6,10 +6,13 @@ Sources: Erlang 1917; Gross, Shortle, Thompson and Harris, Fundamentals of Queue
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
-from simqueue.errors import InputError
-from simqueue.theory.domain import at_least, at_most, positive, share, stable
+import numpy as np
+
+from simqueue.theory.domain import at_least, positive, product, ratio, share, unused, whole
 
 MOST_SERVERS = 1_000_000
 """Largest number of servers, and of places in a queue: the recursions take a step for each."""
@@ -66,9 +69,12 @@ def erlang_b(servers: int, offered_load: float) -> float:
     offered_load : float
         Arrival rate times mean service time, in erlangs, > 0; it may exceed the number of servers.
     """
-    at_least("servers", servers, 1)
-    at_most("servers", servers, MOST_SERVERS)
+    servers = whole("servers", servers, MOST_SERVERS)
     positive("offered_load", offered_load)
+    return _blocked(servers, offered_load)
+
+
+def _blocked(servers: int, offered_load: float) -> float:
     blocked = 1.0
     for k in range(1, servers + 1):
         blocked = offered_load * blocked / (k + offered_load * blocked)
@@ -76,10 +82,18 @@ def erlang_b(servers: int, offered_load: float) -> float:
 
 
 def erlang_c(servers: int, offered_load: float) -> float:
-    """Return the probability of waiting in M/M/c; `offered_load` is below the number of servers."""
-    stable(offered_load / servers if servers else math.inf)
-    blocked = erlang_b(servers, offered_load)
-    return servers * blocked / (servers - offered_load * (1 - blocked))
+    """Return the probability of waiting in M/M/c.
+
+    Parameters
+    ----------
+    servers : int
+        From 1 to 1,000,000.
+    offered_load : float
+        Arrival rate times mean service time, in erlangs; > 0 and below the number of servers.
+    """
+    servers = whole("servers", servers, MOST_SERVERS)
+    positive("offered_load", offered_load)
+    return _waits(servers, offered_load, unused(Fraction(offered_load), servers, lower="offered_load"))
 
 
 def mmc(servers: int, arrival_rate: float, service_rate: float) -> ManyServers:
@@ -88,27 +102,21 @@ def mmc(servers: int, arrival_rate: float, service_rate: float) -> ManyServers:
     Parameters
     ----------
     servers : int
+        From 1 to 1,000,000.
     arrival_rate, service_rate : float
         Per second, service_rate per server; arrival_rate < servers x service_rate.
     """
-    positive("arrival_rate", arrival_rate)
     positive("service_rate", service_rate)
-    waits = erlang_c(servers, arrival_rate / service_rate)
-    wait_s = waits / (servers * service_rate - arrival_rate)
-    return ManyServers(
-        utilisation=arrival_rate / (servers * service_rate),
-        wait_probability=waits,
-        mean_wait_s=wait_s,
-        mean_sojourn_s=wait_s + 1 / service_rate,
-        mean_waiting=arrival_rate * wait_s,
-    )
+    return _mmc(servers, arrival_rate, 1 / service_rate, lambda: ratio(arrival_rate, service_rate))
 
 
 def mmc_wait_quantile(servers: int, arrival_rate: float, service_rate: float, p: float) -> float:
     """Return the `p`-quantile (0 < p < 1) of the wait in M/M/c in seconds; 0 if at least a share p does not wait."""
     share("p", p)
-    waits = mmc(servers, arrival_rate, service_rate).wait_probability
-    return max(0.0, math.log(waits / (1 - p)) / (servers * service_rate - arrival_rate))
+    found = mmc(servers, arrival_rate, service_rate)
+    if found.wait_probability <= 1 - p:
+        return 0.0
+    return math.log(found.wait_probability / (1 - p)) * (found.mean_wait_s / found.wait_probability)
 
 
 def allen_cunneen_approximation(
@@ -126,7 +134,28 @@ def allen_cunneen_approximation(
     positive("mean_service_s", mean_service_s)
     at_least("gap_scv", gap_scv, 0)
     at_least("service_scv", service_scv, 0)
-    return mmc(servers, arrival_rate, 1 / mean_service_s).mean_wait_s * (gap_scv + service_scv) / 2
+    exact = _mmc(servers, arrival_rate, mean_service_s, lambda: product(arrival_rate, mean_service_s))
+    return exact.mean_wait_s * (gap_scv + service_scv) / 2
+
+
+def _mmc(servers: int, arrival_rate: float, mean_service_s: float, load: Callable[[], Fraction]) -> ManyServers:
+    servers = whole("servers", servers, MOST_SERVERS)
+    positive("arrival_rate", arrival_rate)
+    idle_servers = unused(load(), servers)
+    waits = _waits(servers, float(load()), idle_servers)
+    wait_s = waits * mean_service_s / idle_servers
+    return ManyServers(
+        utilisation=float(load() / servers),
+        wait_probability=waits,
+        mean_wait_s=wait_s,
+        mean_sojourn_s=wait_s + mean_service_s,
+        mean_waiting=arrival_rate * wait_s,
+    )
+
+
+def _waits(servers: int, offered_load: float, idle_servers: float) -> float:
+    blocked = _blocked(servers, offered_load)
+    return servers * blocked / (idle_servers + offered_load * blocked)
 
 
 def mm1k(arrival_rate: float, service_rate: float, room: int) -> FiniteQueue:
@@ -141,14 +170,13 @@ def mm1k(arrival_rate: float, service_rate: float, room: int) -> FiniteQueue:
     """
     positive("arrival_rate", arrival_rate)
     positive("service_rate", service_rate)
-    if room < 1:
-        raise InputError(f"room = {room}: must be at least 1")
-    at_most("room", room, MOST_SERVERS)
-    ratio = arrival_rate / service_rate
+    room = whole("room", room, MOST_SERVERS)
+    offered = arrival_rate / service_rate
+    n = np.arange(room + 1.0)
     # The weights are relative to the likelier end, so that none overflows.
-    weights = [ratio**n if ratio <= 1 else ratio ** (n - room) for n in range(room + 1)]
-    total = math.fsum(weights)
-    loss = weights[room] / total
-    inside = math.fsum(n * weight for n, weight in enumerate(weights)) / total
-    throughput = arrival_rate * (1 - loss)
-    return FiniteQueue(loss, inside, inside / throughput, throughput)
+    with np.errstate(under="ignore"):
+        weights = offered**n if offered <= 1 else offered ** (n - room)
+    total = weights.sum()
+    inside = float(n @ weights / total)
+    throughput = float(service_rate * weights[1:].sum() / total)
+    return FiniteQueue(float(weights[room] / total), inside, inside / throughput, throughput)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import scipy
 
-from simqueue.theory.domain import positive, share, stable
+from simqueue.theory.domain import MOST, positive, ratio, share, unused
 
 
 def gamma_m1_root(arrival_rate: float, service_rate: float, burstiness: float) -> float:
@@ -25,27 +26,20 @@ def gamma_m1_root(arrival_rate: float, service_rate: float, burstiness: float) -
     arrival_rate, service_rate : float
         Per second; 0 < arrival_rate < service_rate.
     burstiness : float
-        Shape of the gamma distribution, > 0; infinity means constant gaps (D/M/1).
+        Shape of the gamma distribution, from 1e-30 to 1e+30; infinity means constant gaps (D/M/1).
     """
-    positive("arrival_rate", arrival_rate)
-    positive("service_rate", service_rate)
-    stable(arrival_rate / service_rate)
-    if math.isinf(burstiness):
-        return _root(lambda sigma: math.exp(-(1 - sigma) * service_rate / arrival_rate))
-    positive("burstiness", burstiness)
-    scaled = service_rate / (burstiness * arrival_rate)
-    return _root(lambda sigma: math.exp(-burstiness * math.log1p(scaled * (1 - sigma))))
+    return _found(arrival_rate, service_rate, burstiness).busy
 
 
 def gamma_m1_mean_wait(arrival_rate: float, service_rate: float, burstiness: float) -> float:
     """Return the mean wait in seconds of GI/M/1 with gamma gaps; parameters as for `gamma_m1_root`."""
-    sigma = gamma_m1_root(arrival_rate, service_rate, burstiness)
-    return sigma / (service_rate * (1 - sigma))
+    found = _found(arrival_rate, service_rate, burstiness)
+    return found.busy / (service_rate * found.idle)
 
 
 def gamma_m1_mean_sojourn(arrival_rate: float, service_rate: float, burstiness: float) -> float:
-    """Return the mean sojourn time in seconds of GI/M/1 with gamma gaps."""
-    return 1 / (service_rate * (1 - gamma_m1_root(arrival_rate, service_rate, burstiness)))
+    """Return the mean sojourn time in seconds of GI/M/1 with gamma gaps; parameters as for `gamma_m1_root`."""
+    return 1 / (service_rate * _found(arrival_rate, service_rate, burstiness).idle)
 
 
 def gamma_m1_sojourn_quantile(arrival_rate: float, service_rate: float, burstiness: float, p: float) -> float:
@@ -54,7 +48,83 @@ def gamma_m1_sojourn_quantile(arrival_rate: float, service_rate: float, burstine
     return -gamma_m1_mean_sojourn(arrival_rate, service_rate, burstiness) * math.log1p(-p)
 
 
-def _root(transform: Callable[[float], float]) -> float:
-    # σ = 1 is always a root. The difference changes its sign at the other root, below 1.
-    high = 1 - 1e-12
-    return float(scipy.optimize.brentq(lambda sigma: transform(sigma) - sigma, 0, high, xtol=1e-15, rtol=1e-14))
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """σ and 1 - σ. One of the two is close to 0 at the ends of the range, and is found by itself."""
+
+    busy: float
+    idle: float
+
+
+def _found(arrival_rate: float, service_rate: float, burstiness: float) -> _Found:
+    positive("arrival_rate", arrival_rate)
+    positive("service_rate", service_rate)
+    unused(ratio(arrival_rate, service_rate))
+    if burstiness != math.inf:
+        positive("burstiness", burstiness)
+    gaps = _Gaps(service_rate / arrival_rate, (service_rate - arrival_rate) / arrival_rate, burstiness)
+    if gaps.log_transform(0.5) > math.log(0.5):
+        idle = gaps.idle()
+        return _Found(1 - idle, idle)
+    busy = gaps.busy()
+    return _Found(busy, 1 - busy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gaps:
+    """Gamma gaps as customers of a server with rate 1 see them.
+
+    Attributes
+    ----------
+    mean, excess : float
+        Mean gap in service times, and what it is above 1.
+    shape : float
+    """
+
+    mean: float
+    excess: float
+    shape: float
+
+    def log_transform(self, idle: float) -> float:
+        """Return log A*(1 - σ)."""
+        if self.shape > MOST:
+            return -self.mean * idle
+        return -self.shape * math.log1p(self.mean * idle / self.shape)
+
+    def busy(self) -> float:
+        """Return σ <= 1/2: the larger root, 1, is far away."""
+
+        def difference(log_busy: float) -> float:
+            return log_busy - self.log_transform(-math.expm1(log_busy))
+
+        low, high = self.log_transform(1.0), math.log(0.5)
+        return math.exp(_root(difference, low, high)) if difference(low) < 0 else math.exp(low)
+
+    def idle(self) -> float:
+        """Return 1 - σ < 1/2. The root 0 of log A* = log σ is divided out, so that no digits are lost near it."""
+
+        def difference(log_idle: float) -> float:
+            return self._slope(math.exp(log_idle))
+
+        low = -1.0
+        while self._slope(math.exp(low)) <= 0:
+            low -= 3
+        return math.exp(_root(difference, low, math.log(0.5)))
+
+    def _slope(self, idle: float) -> float:
+        """Return (log(1 - idle) - log A*(idle)) / idle: positive below the root."""
+        scaled = self.mean * idle / self.shape
+        if scaled > 0.5:
+            return (math.log1p(-idle) - self.log_transform(idle)) / idle
+        beyond_linear = 0.0 if scaled == 0 else self.mean * _log1p_beyond_linear(scaled) / scaled
+        return _log1p_beyond_linear(-idle) / idle + beyond_linear + self.excess
+
+
+def _log1p_beyond_linear(x: float) -> float:
+    """Return log(1 + x) - x for |x| <= 1/2, by the series of 2 atanh(r)."""
+    r = x / (2 + x)
+    return 2 * math.fsum(r**n / n for n in range(3, 37, 2)) - x * r
+
+
+def _root(difference: Callable[[float], float], low: float, high: float) -> float:
+    return float(scipy.optimize.brentq(difference, low, high, xtol=1e-15, rtol=1e-14))

@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simqueue.theory.domain import at_least, positive, stable
+from simqueue.errors import InputError
+from simqueue.theory.domain import at_least, positive, product, unused
+
+LEAST_FREE_BATCH = 10.0
+"""Mean batch from which on a server with free slots is idle with a probability below exp(-10)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +62,12 @@ def shared_decoding(
     at_least("mean_output_tokens", mean_output_tokens, 1)
     positive("overhead_s", overhead_s)
     positive("per_decode_s", per_decode_s)
-    load = arrival_rate * mean_output_tokens * per_decode_s
-    stable(load)
-    itl_s = (overhead_s + per_decode_s) / (1 - load)
+    load = product(arrival_rate, mean_output_tokens, per_decode_s)
+    idle = unused(load)
+    itl_s = (overhead_s + per_decode_s) / idle
     ttft_s = 1.5 * itl_s - per_decode_s
     batch = arrival_rate * mean_output_tokens * itl_s
-    return SharedDecoding(load, batch, batch / (1 - load), itl_s, ttft_s, ttft_s + (mean_output_tokens - 1) * itl_s)
+    return SharedDecoding(float(load), batch, batch / idle, itl_s, ttft_s, ttft_s + (mean_output_tokens - 1) * itl_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +93,20 @@ def free_slots(arrival_rate: float, mean_output_tokens: float, step_s: float) ->
     Parameters
     ----------
     arrival_rate : float
-        Poisson, per second; arrival_rate x mean_output_tokens x step_s must be well above 1, so that the server is
-        almost never idle.
+        Poisson, per second; arrival_rate x mean_output_tokens x step_s, the mean batch, must be at least 10, so that
+        the server is almost never idle (with a probability below exp(-10)).
     mean_output_tokens : float
+        At least 1.
     step_s : float
         Duration of a step in seconds.
     """
     positive("arrival_rate", arrival_rate)
     at_least("mean_output_tokens", mean_output_tokens, 1)
     positive("step_s", step_s)
-    return FreeSlots(arrival_rate * mean_output_tokens * step_s, 1.5 * step_s, step_s / 2 + mean_output_tokens * step_s)
+    batch = arrival_rate * mean_output_tokens * step_s
+    if batch < LEAST_FREE_BATCH:
+        raise InputError(
+            f"mean batch arrival_rate x mean_output_tokens x step_s = {batch:g}: must be at least "
+            f"{LEAST_FREE_BATCH:g}, because the formula has no idle time"
+        )
+    return FreeSlots(batch, 1.5 * step_s, step_s / 2 + mean_output_tokens * step_s)

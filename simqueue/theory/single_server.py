@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-import scipy
-
 from simqueue.errors import InputError
-from simqueue.theory.domain import at_least, positive, share, stable
+from simqueue.theory.constant_service import constant_service
+from simqueue.theory.domain import at_least, moment, positive, product, ratio, share, unused
+
+_LATEST = 1e300
+"""Seconds of which more make no difference: the probability of a longer wait is 0 in all digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ def mm1(arrival_rate: float, service_rate: float) -> SingleServer:
     """
     positive("arrival_rate", arrival_rate)
     positive("service_rate", service_rate)
+    unused(ratio(arrival_rate, service_rate))
     utilisation = arrival_rate / service_rate
-    stable(utilisation)
     return _means(arrival_rate, 1 / service_rate, utilisation / (service_rate - arrival_rate))
 
 
@@ -86,90 +87,70 @@ def mg1(arrival_rate: float, mean_service_s: float, second_moment_s2: float) -> 
     arrival_rate : float
         Per second.
     mean_service_s, second_moment_s2 : float
-        E[S] in seconds and E[S²] in seconds squared; E[S²] >= E[S]².
+        E[S] in seconds and E[S²] in seconds squared; E[S²] >= E[S]². If E[S²] is infinite, so is the mean wait.
 
     Raises
     ------
     InputError
         Outside the valid range, for example if arrival_rate x mean_service_s >= 1.
     """
-    positive("arrival_rate", arrival_rate)
-    positive("mean_service_s", mean_service_s)
-    at_least("second_moment_s2", second_moment_s2, mean_service_s**2 * (1 - 1e-12))
-    utilisation = arrival_rate * mean_service_s
-    stable(utilisation)
-    return _means(arrival_rate, mean_service_s, arrival_rate * second_moment_s2 / (2 * (1 - utilisation)))
+    idle = _idle(arrival_rate, mean_service_s)
+    moment("second_moment_s2", second_moment_s2, mean_service_s**2, "the square of mean_service_s")
+    return _means(arrival_rate, mean_service_s, arrival_rate * second_moment_s2 / (2 * idle))
 
 
 def mg1_wait_variance(
     arrival_rate: float, mean_service_s: float, second_moment_s2: float, third_moment_s3: float
 ) -> float:
-    """Return the variance of the M/G/1 wait in seconds squared (Takács).
+    """Return the variance of the M/G/1 wait in seconds squared (Takács); infinite if a moment is.
 
     Parameters
     ----------
     arrival_rate, mean_service_s, second_moment_s2 : float
         As for `mg1`.
     third_moment_s3 : float
-        E[S³] in seconds cubed.
+        E[S³] in seconds cubed; E[S³] >= E[S²]² / E[S].
     """
-    positive("third_moment_s3", third_moment_s3)
     wait_s = mg1(arrival_rate, mean_service_s, second_moment_s2).mean_wait_s
-    return wait_s**2 + arrival_rate * third_moment_s3 / (3 * (1 - arrival_rate * mean_service_s))
+    least = second_moment_s2**2 / mean_service_s
+    moment("third_moment_s3", third_moment_s3, least, "the square of second_moment_s2 over mean_service_s")
+    return wait_s**2 + arrival_rate * third_moment_s3 / (3 * _idle(arrival_rate, mean_service_s))
 
 
 def md1(arrival_rate: float, service_s: float) -> SingleServer:
-    """Return the means of the M/D/1 queue: every service takes `service_s` seconds."""
+    """Return the means of the M/D/1 queue.
+
+    Parameters
+    ----------
+    arrival_rate, service_s : float
+        Per second, and the seconds that every service takes; their product is > 0 and < 1.
+    """
+    positive("service_s", service_s)
     return mg1(arrival_rate, service_s, service_s**2)
 
 
 def md1_wait_cdf(arrival_rate: float, service_s: float, t_s: float) -> float:
     """Return P(wait <= t) in the M/D/1 queue.
 
-    Erlang's alternating series loses all digits for large t. This formula for the same function has positive terms only
-    (Franx 2001, A simple solution for the M/D/c waiting time distribution). Let kD be the first multiple of the service
-    time D above t. A customer waits at most t exactly if, for some j, it finds at most k - 1 - j customers waiting and
-    there are j arrivals in the remaining time kD - t.
+    Parameters
+    ----------
+    arrival_rate, service_s : float
+        Per second and in seconds; their product is > 0 and < 1.
+    t_s : float
+        Any number of seconds, also infinity; 0 is the share of customers that do not wait.
     """
-    positive("arrival_rate", arrival_rate)
-    positive("service_s", service_s)
-    stable(arrival_rate * service_s)
+    queue = constant_service(arrival_rate, service_s)
     if t_s < 0:
         return 0.0
-    k = math.floor(t_s / service_s) + 1
-    rest = arrival_rate * (k * service_s - t_s)
-    in_system = _md1_in_system(arrival_rate * service_s, k)
-    waiting_at_most = np.cumsum(in_system)[1:]  # at most j waiting means at most j + 1 in the system
-    j = np.arange(k)
-    log_poisson = -rest + j * math.log(rest) - np.array([math.lgamma(i + 1) for i in j])
-    return float(np.sum(waiting_at_most[::-1] * np.exp(log_poisson)))
+    if not t_s >= 0:
+        raise InputError("t_s = nan: must be a number of seconds, or inf")
+    return queue.wait_at_most(min(t_s, _LATEST) / service_s)
 
 
 def md1_wait_quantile(arrival_rate: float, service_s: float, p: float) -> float:
-    """Return the `p`-quantile (0 < p < 1) of the M/D/1 wait in seconds, by root finding on `md1_wait_cdf`."""
+    """Return the `p`-quantile (0 < p < 1) of the M/D/1 wait in seconds; 0 if a share of at least p does not wait."""
     share("p", p)
-    if md1_wait_cdf(arrival_rate, service_s, 0.0) >= p:
-        return 0.0
-    high_s = service_s
-    while md1_wait_cdf(arrival_rate, service_s, high_s) < p:
-        high_s *= 2
-    return float(
-        scipy.optimize.brentq(lambda t_s: md1_wait_cdf(arrival_rate, service_s, t_s) - p, 0, high_s, xtol=1e-12)
-    )
-
-
-def _md1_in_system(utilisation: float, most: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return P(n in system) for n = 0 .. most, by the recursion of the embedded chain (all terms positive)."""
-    n = np.arange(most + 1)
-    log_arrivals = -utilisation + n * math.log(utilisation) - np.array([math.lgamma(i + 1) for i in n])
-    more_than = np.clip(1 - np.cumsum(np.exp(log_arrivals)), 0, None)
-    chance = np.zeros(most + 1)
-    chance[0] = 1 - utilisation
-    for i in range(1, most + 1):
-        # Balance across the cut between i-1 and i: the rate up from 0..i-1 equals the rate down from i.
-        up = chance[0] * more_than[i - 1] + np.dot(chance[1:i], more_than[i - 1 : 0 : -1])
-        chance[i] = up / math.exp(-utilisation)
-    return chance
+    return service_s * constant_service(arrival_rate, service_s).wait_quantile(p)
 
 
 def kingman_bound(
@@ -182,10 +163,13 @@ def kingman_bound(
     arrival_rate, mean_service_s : float
         Their product, the utilisation, is > 0 and < 1.
     gap_variance_s2, service_variance_s2 : float
-        Variances of the gaps between arrivals and of the service times, in seconds squared.
+        Variances of the gaps between arrivals and of the service times, in seconds squared, >= 0. If one is infinite,
+        so is the bound.
     """
-    utilisation = _general(arrival_rate, mean_service_s, gap_variance_s2, service_variance_s2)
-    return arrival_rate * (gap_variance_s2 + service_variance_s2) / (2 * (1 - utilisation))
+    idle = _idle(arrival_rate, mean_service_s)
+    moment("gap_variance_s2", gap_variance_s2, 0, "a variance")
+    moment("service_variance_s2", service_variance_s2, 0, "a variance")
+    return arrival_rate * (gap_variance_s2 + service_variance_s2) / (2 * idle)
 
 
 def kingman_approximation(arrival_rate: float, mean_service_s: float, gap_scv: float, service_scv: float) -> float:
@@ -201,15 +185,13 @@ def kingman_approximation(arrival_rate: float, mean_service_s: float, gap_scv: f
     gap_scv, service_scv : float
         Squared coefficients of variation (variance over squared mean), >= 0.
     """
-    utilisation = _general(arrival_rate, mean_service_s, gap_scv, service_scv)
-    return utilisation / (1 - utilisation) * (gap_scv + service_scv) / 2 * mean_service_s
+    at_least("gap_scv", gap_scv, 0)
+    at_least("service_scv", service_scv, 0)
+    idle = _idle(arrival_rate, mean_service_s)
+    return arrival_rate * mean_service_s / idle * (gap_scv + service_scv) / 2 * mean_service_s
 
 
-def _general(arrival_rate: float, mean_service_s: float, *variability: float) -> float:
+def _idle(arrival_rate: float, mean_service_s: float) -> float:
     positive("arrival_rate", arrival_rate)
     positive("mean_service_s", mean_service_s)
-    for value in variability:
-        if value < 0:
-            raise InputError(f"a variance or squared coefficient of variation of {value:g}: must be >= 0")
-    stable(arrival_rate * mean_service_s)
-    return arrival_rate * mean_service_s
+    return unused(product(arrival_rate, mean_service_s))

@@ -10,7 +10,12 @@ from collections.abc import Callable
 
 import scipy
 
-from simqueue.theory.domain import positive, stable
+from simqueue.errors import InputError
+from simqueue.theory.constant_service import constant_service
+from simqueue.theory.domain import at_least, positive, share
+
+_TAIL_ERROR = 1e-3
+"""Largest relative error of a quantile that is taken from the asymptote."""
 
 
 def decay_rate(arrival_rate: float, moment_generating: Callable[[float], float], highest: float) -> float:
@@ -21,9 +26,10 @@ def decay_rate(arrival_rate: float, moment_generating: Callable[[float], float],
     arrival_rate : float
         Per second; the queue must be stable.
     moment_generating : callable
-        θ -> E[exp(θ S)].
+        θ -> E[exp(θ S)], finite below `highest`.
     highest : float
-        Upper bound of the root, for example the θ from which on E[exp(θ S)] is infinite.
+        Upper bound of the root, for example the θ from which on E[exp(θ S)] is infinite. The root must be above
+        highest / 1,000,000,000.
     """
     positive("arrival_rate", arrival_rate)
     positive("highest", highest)
@@ -31,26 +37,48 @@ def decay_rate(arrival_rate: float, moment_generating: Callable[[float], float],
     def excess(theta: float) -> float:
         return arrival_rate * (moment_generating(theta) - 1) - theta
 
-    return float(scipy.optimize.brentq(excess, highest * 1e-9, highest * (1 - 1e-12), xtol=1e-15, rtol=1e-14))
+    low, high = highest * 1e-9, highest * (1 - 1e-12)
+    if not excess(low) < 0 < excess(high):
+        raise InputError(
+            f"arrival_rate = {arrival_rate:g}, highest = {highest:g}: must be those of a stable queue, with "
+            "its root between highest / 1e9 and highest"
+        )
+    return float(scipy.optimize.brentq(excess, low, high, xtol=low * 1e-9, rtol=1e-14))
 
 
 def md1_decay(arrival_rate: float, service_s: float) -> tuple[float, float]:
-    """Return (θ, K) of P(wait > t) ~ K exp(-θ t) in M/D/1; at the 99th percentile the tail has seven exact digits."""
-    positive("arrival_rate", arrival_rate)
-    positive("service_s", service_s)
-    utilisation = arrival_rate * service_s
-    stable(utilisation)
-    high = 1.0
-    while utilisation * math.expm1(high) < high:
-        high *= 2
-    theta = decay_rate(utilisation, math.exp, high)
-    return theta / service_s, (1 - utilisation) / (utilisation * math.exp(theta) - 1)
+    """Return (θ, K) of P(wait > t) ~ K exp(-θ t) in M/D/1.
+
+    Parameters
+    ----------
+    arrival_rate, service_s : float
+        Per second and in seconds; their product is > 0 and < 1.
+    """
+    queue = constant_service(arrival_rate, service_s)
+    return queue.decay / service_s, math.exp(queue.log_factor)
 
 
 def md1_wait_tail_quantile(arrival_rate: float, service_s: float, p: float) -> float:
-    """Return the `p`-quantile of the M/D/1 wait in seconds from its exponential tail; for p >= 0.9."""
-    theta, factor = md1_decay(arrival_rate, service_s)
-    return max(0.0, math.log(factor / (1 - p)) / theta)
+    """Return the `p`-quantile of the M/D/1 wait in seconds from its exponential tail.
+
+    Parameters
+    ----------
+    arrival_rate, service_s : float
+        Per second and in seconds; their product is > 0 and < 1.
+    p : float
+        From 0.9 to below 1, and so high that the tail is exponential there: to 0.1 % of the quantile. At low loads only
+        very high quantiles are; `md1_wait_quantile` is exact for all.
+    """
+    if not 0.9 <= p < 1:
+        raise InputError(f"p = {p:g}: must be at least 0.9 and < 1")
+    queue = constant_service(arrival_rate, service_s)
+    exact, tail = queue.wait_quantile(p), queue.tail_quantile(p)
+    if not abs(tail - exact) <= _TAIL_ERROR * exact:
+        raise InputError(
+            f"p = {p:g}: must be higher at a utilisation of {queue.utilisation:.6g}, because the tail of the wait is "
+            "not exponential there; use md1_wait_quantile"
+        )
+    return service_s * tail
 
 
 def fcfs_wait_tail(utilisation: float, equilibrium_tail: float) -> float:
@@ -62,10 +90,13 @@ def fcfs_wait_tail(utilisation: float, equilibrium_tail: float) -> float:
     Parameters
     ----------
     utilisation : float
+        > 0 and < 1.
     equilibrium_tail : float
         P(S_e > t) = ∫ P(S > u) du over u > t, divided by E[S].
     """
-    stable(utilisation)
+    share("utilisation", utilisation)
+    if not 0 <= equilibrium_tail <= 1:
+        raise InputError(f"equilibrium_tail = {equilibrium_tail:g}: must be a probability, from 0 to 1")
     return utilisation / (1 - utilisation) * equilibrium_tail
 
 
@@ -73,6 +104,16 @@ def ps_sojourn_tail(utilisation: float, service_tail: Callable[[float], float], 
     """Return the asymptote of P(sojourn > t) under processor sharing with a power tail: P(S > (1-ρ) t).
 
     The power is that of the service times, because short jobs do not wait for long ones.
+
+    Parameters
+    ----------
+    utilisation : float
+        > 0 and < 1.
+    service_tail : callable
+        t -> P(S > t).
+    t_s : float
+        Seconds, at least 0.
     """
-    stable(utilisation)
+    share("utilisation", utilisation)
+    at_least("t_s", t_s, 0)
     return service_tail((1 - utilisation) * t_s)

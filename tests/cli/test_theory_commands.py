@@ -41,6 +41,19 @@ def test_theory_lists_describes_and_evaluates(capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out)["mean_wait_s"] == pytest.approx(4)
 
 
+def test_what_is_infinite_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+    """With an infinite second moment the mean wait is infinite: a word in the text, null and its name in JSON."""
+    heavy = ["theory", "mg1", "arrival_rate=0.5", "mean_service_s=1", "second_moment_s2=inf"]
+    assert run_command(heavy) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("infinite") == 4
+    assert run_command([*heavy, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert found["mean_wait_s"] is None
+    assert found["infinite"] == ["mean_wait_s", "mean_sojourn_s", "mean_waiting", "mean_in_system"]
+    assert found["utilisation"] == 0.5
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -49,7 +62,11 @@ def test_theory_lists_describes_and_evaluates(capsys: pytest.CaptureFixture[str]
         (["mm1", "arrival_rate=2", "service_rate=1"], "error: mm1: utilisation 2: must be > 0 and < 1"),
         (["mmc", "servers=1e9", "arrival_rate=9e8", "service_rate=1"], "servers = 1,000,000,000: must be at most"),
         (["mm1k", "arrival_rate=1", "service_rate=1", "room=1e9"], "room = 1,000,000,000: must be at most 1,000,000"),
-        (["slotted_continuous", "arrival_rate=1", "slots=1e9", "mean_output_tokens=5", "step_s=1"], "too many"),
+        (
+            ["slotted_continuous", "arrival_rate=1", "slots=1e9", "mean_output_tokens=5", "step_s=1"],
+            "slots = 1,000,000,000: must be at most 1,200",
+        ),
+        (["md1", "arrival_rate=nan", "service_s=1"], "arrival_rate = nan: must be a number > 0"),
     ],
 )
 def test_theory_explains_mistakes(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

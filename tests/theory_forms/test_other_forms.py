@@ -248,6 +248,24 @@ def test_the_tail_of_erlang_service() -> None:
     assert found == pytest.approx(0.27335008, abs=5.1e-9)
 
 
+@pytest.mark.parametrize(("rate", "highest"), [(0.8, 0.1), (1.2, 2.0), (0.8, 0.0), (math.nan, 2.0), (0.8, math.inf)])
+def test_a_decay_rate_out_of_range_is_refused(rate: float, highest: float) -> None:
+    """A root that is not below the bound, an unstable queue, and what is no number give errors that name them."""
+    with pytest.raises(InputError, match="must be"):
+        tails.decay_rate(rate, lambda theta: (1 - theta / 2) ** -2, highest)
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan])
+def test_tails_out_of_range_are_refused(bad: float) -> None:
+    """Utilisations and probabilities are between 0 and 1, and times are not negative."""
+    with pytest.raises(InputError, match="equilibrium_tail"):
+        tails.fcfs_wait_tail(0.5, bad)
+    with pytest.raises(InputError, match="utilisation"):
+        tails.ps_sojourn_tail(bad, lambda s: s**-2, 1)
+    with pytest.raises(InputError, match="t_s"):
+        tails.ps_sojourn_tail(0.5, lambda s: s**-2, -abs(bad))
+
+
 def test_heavy_tails_cost_fcfs_a_power() -> None:
     """Pareto service of power 2.5: waits under FCFS have power 1.5, sojourns under sharing keep 2.5."""
 

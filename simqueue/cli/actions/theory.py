@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from typing import Any
 
 import typer
 from rich.table import Table
@@ -27,9 +29,16 @@ def theory(name: str | None, values: list[str] | None, json_: bool) -> None:
         return
     found = evaluate(name, dict(_parsed(name, text) for text in values))
     if json_:
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(_as_json(found), allow_nan=False))
         return
-    _print_pairs([(key, f"{value:.8g}") for key, value in found.items()])
+    _print_pairs([(key, "infinite" if value == math.inf else f"{value:.8g}") for key, value in found.items()])
+
+
+def _as_json(found: dict[str, float]) -> dict[str, Any]:
+    """Return the results; those that are infinite are null, and named under ``infinite``: JSON has no such number."""
+    infinite = [key for key, value in found.items() if value == math.inf]
+    numbers = {key: None if key in infinite else value for key, value in found.items()}
+    return {**numbers, "infinite": infinite} if infinite else numbers
 
 
 def _parsed(formula: str, text: str) -> tuple[str, float]:
