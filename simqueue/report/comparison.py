@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from simqueue.printable import printable
-from simqueue.report.lines import UNDEFINED, Line, Row, class_objectives, count, sections_of, share
+from simqueue.report.lines import UNDEFINED, Format, Line, Row, class_objectives, count, sections_of, share
 from simqueue.scenario.room import room
 
 if TYPE_CHECKING:
     from simqueue.figures.view import ResultView
     from simqueue.results.summary import Value
 
+_LOPSIDED: Final = 1.25
+"""If one side of an interval is this many times as long as the other, its ends are shown."""
 NO_CLASS: Final = "(no class)"
 _LOAD: Final = ("load", "binding", "overloaded")
 
@@ -119,9 +121,19 @@ def cell(row: Row, line: Line) -> str:
         return UNDEFINED
     if column == "timed_out" and row["timed_out"]:
         return f"{shown(row['timed_out'])} ({share(row['timed_out_share'])})"
-    ends = _interval(row, column)
-    value = shown(row.get(column)) + ("" if ends is None else f" ±{shown((ends[1] - ends[0]) / 2)}")
+    value = shown(row.get(column)) + _around(row, column, shown)
     return f"{value} {_met(row.get(line.met))}" if line.met and value != UNDEFINED else value
+
+
+def _around(row: Row, column: str, shown: Format) -> str:
+    """Return the interval of a value: half its length, or its ends if it is lopsided; empty without one."""
+    value, ends = row.get(column), _interval(row, column)
+    if ends is None or not isinstance(value, int | float):
+        return ""
+    low, high = ends
+    if max(high - value, value - low) > _LOPSIDED * min(high - value, value - low):
+        return f" [{shown(low)}, {shown(high)}]"
+    return f" ±{shown((high - low) / 2)}"
 
 
 def _met(value: Value) -> str:

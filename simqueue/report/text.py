@@ -50,7 +50,7 @@ def notes(result: ResultView) -> list[str]:
     if found.zero:
         lines.append(f"0 for all policies: {', '.join(found.zero)}")
     if result.replicated:
-        lines.append(f"±: half-width of the {100 * result.confidence:g} % Student-t interval over replications")
+        lines.append(f"±: half the {100 * result.confidence:g} % interval over replications; [ends] if it is lopsided")
     if result.warmup_s:
         lines.append(
             f"window: {_window(result, rows)}; throughput and goodput: what leaves or is made in it; latencies: "

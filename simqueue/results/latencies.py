@@ -93,26 +93,34 @@ def anything_waited(requests: Mapping[str, NDArray[Any]]) -> bool:
     return bool(metrics.client_wait_s(requests).any())
 
 
+def samples_ms(requests: Mapping[str, NDArray[Any]], measured: Mask, extras: Extras) -> dict[str, Floats]:
+    """Return the latencies that requests have, in order of arrival, over finished requests among the measured ones.
+
+    TPOT is of those with more than one token.
+    """
+    done = measured & metrics.has_status(requests, Status.FINISHED)
+    found = Latencies(requests)
+    tpot_s, ttft_s, e2el_s = found.tpot_s[done], found.ttft_s[done], found.e2el_s[done]
+    samples_s = {"ttft": ttft_s, "tpot": tpot_s[~np.isnan(tpot_s)], "e2el": e2el_s}
+    if extras.clients:
+        wait_s = metrics.client_wait_s(requests)[done]
+        samples_s |= {"client_wait": wait_s, "wanted_ttft": wait_s + ttft_s, "wanted_e2el": wait_s + e2el_s}
+    return {metric: 1000 * sample_s for metric, sample_s in samples_s.items()}
+
+
 def per_request(requests: Mapping[str, NDArray[Any]], measured: Mask, extras: Extras) -> Row:
     """Return the statistics of the latencies that each request has, over finished requests among the measured ones."""
     done = measured & metrics.has_status(requests, Status.FINISHED)
-    found = Latencies(requests)
-    tpot_s = found.tpot_s[done]
-    one_token = np.isnan(tpot_s)
-    wait_s = metrics.client_wait_s(requests)[done]
+    samples = samples_ms(requests, measured, extras)
     row: Row = {
         "measured_requests": int(np.sum(done)),
-        "tpot_excluded": int(np.sum(one_token)),
-        "mean_queue_ms": metrics.mean(1000 * found.queue_s[done]),
-        "mean_client_wait_ms": metrics.mean(1000 * wait_s),
+        "tpot_excluded": int(np.sum(done)) - len(samples["tpot"]),
+        "mean_queue_ms": metrics.mean(1000 * Latencies(requests).queue_s[done]),
+        "mean_client_wait_ms": metrics.mean(1000 * metrics.client_wait_s(requests)[done]),
     }
-    ttft_s, e2el_s = found.ttft_s[done], found.e2el_s[done]
-    samples = {"ttft": ttft_s, "tpot": tpot_s[~one_token], "e2el": e2el_s}
-    if extras.clients:
-        samples |= {"client_wait": wait_s, "wanted_ttft": wait_s + ttft_s, "wanted_e2el": wait_s + e2el_s}
     levels = (*ALWAYS, *extras.percentiles)
-    for metric, sample_s in samples.items():
-        row |= _statistics(metric, 1000 * sample_s, levels)
+    for metric, sample_ms in samples.items():
+        row |= _statistics(metric, sample_ms, levels)
     return row
 
 

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,14 @@ from simqueue.names import unknown
 from simqueue.outputs import Place, reserved_file
 from simqueue.results import export, notices, store, tables
 from simqueue.results.display import Displayed
+from simqueue.results.doubts import doubts
 from simqueue.results.grouping import Warned, grouped
 from simqueue.results.latencies import Extras, anything_waited
 from simqueue.results.objectives import judged_limits, percentiles_of
-from simqueue.results.replicated import pooled_rows
+from simqueue.results.replicated import pooled_rows, without_few
+from simqueue.results.samples import Samples
 from simqueue.results.steadiness import OfferedLoad, judged, shown, too_light
-from simqueue.results.summary import ALL_CLASSES, Row, check_slo, summarize
+from simqueue.results.summary import ALL_CLASSES, Row, Value, check_slo, summarize
 from simqueue.results.window import Window
 from simqueue.statistics.gapcurve import gap_curve
 from simqueue.statistics.intervals import CONFIDENCE
@@ -187,14 +189,22 @@ class Result(Displayed):
             yield from (Warned(name, line) for line in notices.rejections(requests))
         for row in self.summary_rows:
             yield from (Warned(str(row["policy"]), line) for line in notices.overload(row))
+            if row["request_class"] == ALL_CLASSES and self.replicated:
+                told = doubts(row, self._samples(row["policy"], ALL_CLASSES))
+                yield from (Warned(str(row["policy"]), line) for line in told)
 
     def _summarized(self, *, whole: bool = False) -> tuple[Row, ...]:
         rows = self._rows(whole=whole)
         if self.replicated:
-            final = pooled_rows(rows, self.confidence)
+            final = pooled_rows(rows, partial(self._samples, whole=whole), self.confidence)
         else:
             final = [shown(row, overloaded=bool(row["overloaded"])) for row in rows]
         return tuple(judged_limits(row, self.slo, self.class_slo) for row in final)
+
+    def _samples(self, policy: Value, request_class: Value, *, whole: bool = False) -> Samples:
+        """Return the latencies behind the rows of a policy and a request class, of all replications."""
+        runs = [(run.recording, None if whole else run.window) for run in self.runs if run.policy == policy]
+        return Samples(runs, None if request_class is None else str(request_class), self._extras)
 
     def _rows(self, *, whole: bool = False) -> tuple[Row, ...]:
         if whole not in self._rows_made:
@@ -216,7 +226,9 @@ class Result(Displayed):
         window = None if whole else run.window
         rows = summarize(run.policy, run.replication, run.recording, self.slo, window, self.class_slo, self._extras)
         offered = self._offered.get(run.policy, OfferedLoad())
-        return judged(rows, run.recording, offered, 0.0 if window is None else window.start_s)
+        if window is None:
+            return judged(rows, run.recording, offered, 0.0)
+        return judged([without_few(row) for row in rows], run.recording, offered, window.start_s)
 
     @property
     def blocks_total(self) -> int | None:

@@ -125,12 +125,11 @@ def summarize(
     run = _span(recording)
     found = Latencies(requests)
     measured = all_requests if window is None else window.arrived(requests)
-    members = [(ALL_CLASSES, all_requests), *_classes(requests["request_class"])]
     good = _good(requests["request_class"], found, slo, class_slo)
     rates = _Totals(recording, good) if window is None else _Happening(recording, good, window)
     span = run if window is None else window
     rows: list[Row] = []
-    for name, inside in members:
+    for name, inside in members(requests["request_class"]):
         row: Row = {"policy": policy, "replication": replication, "request_class": name, "replications": 1}
         row |= _counts(recording, inside) | per_request(requests, inside & measured, extras)
         row |= _rates(rates, inside, span)
@@ -143,14 +142,21 @@ def summarize(
     return rows
 
 
-def _classes(labels: NDArray[Any]) -> list[tuple[str | None, Mask]]:
-    """Return a mask of each class, in order of appearance; requests of ``chat/gold`` belong to ``chat`` too."""
+def members(labels: NDArray[Any]) -> list[tuple[str | None, Mask]]:
+    """Return a mask of all requests, then of each class in order of appearance, if there are any.
+
+    Requests of ``chat/gold`` belong to ``chat`` too.
+    """
+    everything = (ALL_CLASSES, np.ones(len(labels), dtype=np.bool_))
     names = list(dict.fromkeys(labels))
     if names in ([], [None]):
-        return []
+        return [everything]
     listed = [*(name for name in _outer_classes(names) if name not in names), *names]
     groups = {name: {other for other in names if _within(other, name)} for name in listed}
-    return [(name, np.array([label in groups[name] for label in labels], dtype=np.bool_)) for name in listed]
+    return [
+        everything,
+        *((name, np.array([label in groups[name] for label in labels], dtype=np.bool_)) for name in listed),
+    ]
 
 
 def _outer_classes(names: Sequence[str | None]) -> list[str]:

@@ -6,9 +6,7 @@ simulation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from simqueue.statistics.intervals import CONFIDENCE, mean_interval
+from collections.abc import Callable
 
 LEAST = 3
 """Smallest number of replications after which the rule can stop."""
@@ -19,18 +17,18 @@ def look_ahead(n: int, at_least: int = 5) -> int:
     return max(at_least, n * at_least // 100)
 
 
-def precise_at(
-    values: Sequence[float], relative: float, confidence: float = CONFIDENCE, *, least: int = LEAST
-) -> int | None:
-    """Return the number of replications after which the mean is precise and stays so for the whole look-ahead.
+def precise_at(widths: Callable[[int], float | None], count: int, relative: float, *, least: int = LEAST) -> int | None:
+    """Return the number of replications after which a value is precise and stays so for the whole look-ahead.
 
     Parameters
     ----------
-    values : sequence of float
-        One value per replication, in order.
+    widths : callable
+        Returns half the length of the interval over the absolute value, from the first n replications; None if it is
+        undefined.
+    count : int
+        Number of replications that have been made.
     relative : float
-        Largest allowed half-width over the absolute mean, > 0.
-    confidence : float
+        Largest allowed width, > 0.
     least : int
         Smallest number of replications to return, at least 2.
 
@@ -40,8 +38,8 @@ def precise_at(
         None if the precision has not been reached, or not yet for the whole look-ahead.
     """
     first: int | None = None
-    for n in range(max(2, least), len(values) + 1):
-        width = mean_interval(values[:n], confidence).relative
+    for n in range(max(2, least), count + 1):
+        width = widths(n)
         if width is None or width > relative:
             first = None
         elif first is None:

@@ -14,10 +14,11 @@ from simqueue.experiment.comparing import compared
 from simqueue.experiment.matching import predict
 from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.verification import AGREES, DIFFERS, NOT_ENOUGH, verdict
-from simqueue.results.replicated import INTERVAL_COLUMNS, too_small
+from simqueue.results.replicated import INTERVAL_COLUMNS, is_percentile, too_small
 from simqueue.scenario import from_mapping
 from simqueue.schedulers import SCHEDULERS, Continuous
-from simqueue.statistics.intervals import Interval, mean_interval
+from simqueue.statistics.estimate import estimate
+from simqueue.statistics.intervals import Interval
 
 
 def scenario(rate: float = 6.0, requests: int = 150, **more: Any) -> dict[str, Any]:
@@ -63,7 +64,7 @@ def test_policies_share_traffic_and_replications_do_not() -> None:
 
 
 def test_the_summary_is_of_the_replications_own_summaries() -> None:
-    """Counts are sums, means are means of means, and the interval is Student's over the replications."""
+    """Counts are sums, means are means of means, and intervals are over the replications' own values."""
     result = sq.run(scenario(replications=5))
     own = [row for row in result.replication_rows if row["policy"] == "whole"]
     row = result.summary_rows[0]
@@ -73,12 +74,85 @@ def test_the_summary_is_of_the_replications_own_summaries() -> None:
         if any(value is None for value in values):
             assert row[f"ci_low_{name}"] is None
             continue
-        expected = mean_interval([float(value) for value in values])  # type: ignore[arg-type] # checked above
+        numbers = [float(value) for value in values]  # type: ignore[arg-type] # checked above
         if row[f"ci_low_{name}"] is not None:
-            assert row[name] == pytest.approx(expected.mean)
+            expected = estimate(numbers, value=float(row[name]) if is_percentile(name) else None)  # type: ignore[arg-type]
+            assert row[name] == pytest.approx(expected.value)
             assert row[f"ci_high_{name}"] == pytest.approx(expected.high)
     assert list(result.summary.columns[-2:]) == ["ci_low_idle_slot_share", "ci_high_idle_slot_share"]
     json.loads(result.to_json())
+
+
+def test_a_percentile_over_replications_is_that_of_all_requests() -> None:
+    """It is the percentile of the pooled requests, or gaps; its effective number is of the shares above it."""
+    result = sq.run(scenario(replications=5, requests=120))
+    row = result.summary_rows[0]
+    own = result.requests[result.requests["policy"] == "whole"]
+    p99 = np.percentile(own["ttft_ms"], 99)
+    assert row["p99_ttft_ms"] == pytest.approx(p99)
+    above = own.groupby("replication")["ttft_ms"].agg(lambda values: (values > p99).mean())
+    assert row["effective_n_p99_ttft_ms"] == pytest.approx(0.99 * 0.01 / (above.var(ddof=1) / 5))
+    means = own.groupby("replication")["ttft_ms"].mean()
+    expected = own["ttft_ms"].var(ddof=0) / (means.var(ddof=1) / 5)
+    assert row["effective_n_mean_ttft_ms"] == pytest.approx(expected)
+    gaps = [run.recording.gaps for run in result.runs if run.policy == "whole"]
+    pooled = np.concatenate([np.repeat(table["gap_s"], table["tokens"]) for table in gaps])
+    assert row["p99_itl_ms"] == pytest.approx(1000 * np.percentile(pooled, 99))
+
+
+def test_too_few_requests_have_no_percentile() -> None:
+    """Three runs of 25 requests have no value beyond a p99 and one has none beyond a p95: the first has no number."""
+    row = sq.run(scenario(requests=25, replications=3)).summary_rows[0]
+    assert row["p99_ttft_ms"] is None
+    assert row["p95_ttft_ms"] is not None
+    assert "n too small" in (too_small(row, "p99_ttft_ms") or "")
+    steady = sq.run(scenario(requests=60, warmup_s=2.0)).summary_rows[0]
+    assert (steady["p99_ttft_ms"], steady["replications"]) == (None, 1)
+    assert steady["p95_ttft_ms"] is not None
+
+
+def test_precision_of_a_percentile_needs_values() -> None:
+    """A p99 of 50 requests a run cannot be made precise, and the error says what is missing."""
+    made = scenario(requests=50, precision={"metric": "p99_ttft_ms", "relative": 0.2})
+    with pytest.raises(InputError, match=r"needs at least 100 values a run; policy whole in replication 0 has 50"):
+        sq.run(made, workers=1)
+
+
+def test_precision_stops_by_what_the_table_shows() -> None:
+    """The pooled p95 is known to 50 %: half its interval in the summary is at most that."""
+    made = scenario(precision={"metric": "p95_ttft_ms", "relative": 0.5, "min_replications": 3}, rate=3.0, requests=40)
+    del made["policies"]["chunked"]
+    row = sq.run(made, workers=1, check=False).summary_rows[0]
+    low, high, value = (float(row[f"{key}p95_ttft_ms"]) for key in ("ci_low_", "ci_high_", ""))  # type: ignore[arg-type]
+    assert (high - low) / 2 <= 0.5 * value
+
+
+def test_the_throughput_of_a_steady_window_is_the_rate_offered() -> None:
+    """Long answers leave after the last arrival, but the window ends there: the interval has the 6.383 offered."""
+    made = scenario(rate=6.383, requests=200, replications=12, warmup_s=6.0, seed=123)
+    made["workload"]["output_tokens"] = {"distribution": "lognormal", "mean": 20.5, "cv": 3}
+    del made["policies"]["chunked"]
+    row = sq.run(made, check=False, workers=1).summary_rows[0]
+    assert row["ci_low_request_throughput"] < 6.383 < row["ci_high_request_throughput"]  # type: ignore[operator]
+
+
+def one_slot(load: float, requests: int, replications: int) -> dict[str, Any]:
+    """Return M/M/1 with a mean service of 1 s, and a warm-up of a tenth of its requests."""
+    made = scenario(rate=load, requests=requests, replications=replications, warmup_s=0.1 * requests / load)
+    made["step_time"] = {"kind": "linear", "overhead_s": 1e-9, "per_decode_s": 0, "per_prefill_token_s": 1e-3}
+    made["workload"]["prompt_tokens"] = {"distribution": "geometric", "mean": 1000}
+    made["workload"]["output_tokens"] = {"distribution": "constant", "value": 1}
+    made["policies"] = {"one": {"scheduler": "continuous", "max_num_seqs": 1}}
+    return made
+
+
+def test_what_cannot_be_known_from_so_few_says_so() -> None:
+    """At 0.9, 200 requests are no steady state. At 0.3, 500 have a mean, but ten times 10 long waits are no p99."""
+    few = sq.run(one_slot(0.9, 200, 8), check=False, workers=1).warnings
+    assert any("one: too few for a steady state: a run is worth about" in line for line in few)
+    more = sq.run(one_slot(0.3, 500, 10), check=False, workers=1).warnings
+    assert not any("steady state" in line or "mean_ttft_ms" in line for line in more)
+    assert any(line.startswith("one: too few for a percentile: p99_ttft_ms") for line in more)
 
 
 def test_a_percentile_of_few_requests_has_no_interval() -> None:

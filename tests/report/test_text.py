@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from simqueue.report.comparison import comparison
+from simqueue.report.comparison import cell, comparison
+from simqueue.report.lines import Line
 from simqueue.report.text import comparison_table, notes
 from simqueue.results.result import Result
 from simqueue.results.steadiness import OfferedLoad
@@ -166,6 +167,14 @@ def test_three_policies_fit_a_pipe_of_80_columns(result_of: Any) -> None:
     """The usual comparison of three policies also fits where the width falls back to 80."""
     policies = {"static": [12345.0], "continuous": [234.0], "chunked": [12.0]}
     assert cells(rendered(result_of(policies), 80), "TTFT p50 (ms)") == [["12,345", "234.0", "12.00"]]
+
+
+def test_a_lopsided_interval_shows_its_ends() -> None:
+    """An interval of which one side is much longer is not a plus or minus; one that is nearly even is."""
+    line = Line("TTFT mean", "mean_ttft_ms")
+    row = {"mean_ttft_ms": 100.0, "ci_low_mean_ttft_ms": 90.0, "rejected": 0, "n_requests": 9}
+    assert cell({**row, "ci_high_mean_ttft_ms": 130.0}, line) == "100.0 [90.00, 130.0]"
+    assert cell({**row, "ci_high_mean_ttft_ms": 111.0}, line) == "100.0 ±10.50"
 
 
 def test_replications_are_one_column_with_half_widths(result_of: Any) -> None:

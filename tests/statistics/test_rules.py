@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -49,11 +51,17 @@ def test_the_averaged_series_skips_what_is_undefined() -> None:
     assert found.tolist() == [2.0, 4.0, 4.0]
 
 
+def widths_of(values: list[float]) -> Callable[[int], float | None]:
+    """Return the relative half-width of Student's interval of the first n values."""
+    return lambda n: mean_interval(values[:n]).relative
+
+
 def test_stopping_waits_for_its_look_ahead() -> None:
     """A mean that is precise from the third value on is accepted after five more, and not before."""
     values = [100.0, 101.0, 99.0, 100.0, 100.5, 99.5, 100.0, 100.0]
-    assert precise_at(values[:7], 0.05) is None
-    assert precise_at(values, 0.05) == 3
+    widths = widths_of(values)
+    assert precise_at(widths, 7, 0.05) is None
+    assert precise_at(widths, 8, 0.05) == 3
     assert look_ahead(3) == 5
     assert look_ahead(400) == 20
 
@@ -61,7 +69,7 @@ def test_stopping_waits_for_its_look_ahead() -> None:
 def test_stopping_starts_again_after_a_surprise() -> None:
     """A value that widens the interval again within the look-ahead takes the decision back."""
     values = [100.0, 101.0, 99.0, 100.0, 180.0, *[100.0, 101.0, 99.0] * 30]
-    first = precise_at(values, 0.05)
+    first = precise_at(widths_of(values), len(values), 0.05)
     assert first is not None
     assert first > 5
     widths = [mean_interval(values[:n]).relative or 1 for n in range(first, first + look_ahead(first) + 1)]
