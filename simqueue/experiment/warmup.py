@@ -6,15 +6,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from simqueue.experiment.replication import Replication
 from simqueue.results.metrics import Floats
 from simqueue.results.result import PolicyRun
-from simqueue.results.steadiness import run_trend
+from simqueue.results.steadiness import run_trend, stay
 from simqueue.results.window import entries, steady_window
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.simulation.recording import Recording
 from simqueue.statistics.warmup import Truncation, averaged_series, mser5
 from simqueue.workload.settings import WorkloadSettings
+
+_FILLS = 3
+"""A system that fills up at the rate at which it empties is then filled to 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,33 +29,35 @@ class WarmUp:
     Attributes
     ----------
     until_s : float
-        A time that was given.
-    requests : int
+        A time that was given; 0 measures whole runs.
+    requests : int or None
         A number of requests that was found. Each run is cut where its own request of this number arrives, so that
         policies are compared on the same requests, and so that replications with a late start do not cut the others.
+        At 0 the window begins with the first request.
     notes : tuple of str
         Warnings.
     """
 
     until_s: float = 0.0
-    requests: int = 0
+    requests: int | None = None
     notes: tuple[str, ...] = ()
 
-    def start_s(self, recording: Recording) -> float:
-        """Return when the window of a run begins; 0 if nothing is cut. At most half of the requests are cut."""
+    def start_s(self, recording: Recording) -> float | None:
+        """Return when the window of a run begins; None if the whole run is measured. At most half of it is cut."""
+        if self.requests is None:
+            return self.until_s or None
         arrival_s = recording.requests["arrival_s"]
-        if not self.requests or not len(arrival_s):
-            return self.until_s
-        return float(arrival_s[min(self.requests, len(arrival_s) // 2)])
+        return float(arrival_s[min(self.requests, len(arrival_s) // 2)]) if len(arrival_s) else None
 
 
 def warm_up(scenario: ResolvedScenario, made: Sequence[Replication]) -> WarmUp:
     """Return the warm-up that a scenario gives, or that MSER-5 finds.
 
-    With ``auto``, MSER-5 is applied to the TTFT by order of arrival, averaged over replications, for each policy. The
-    largest number of requests is cut for all policies. Policies whose queue grows throughout the run have no steady
-    part and are not considered. If the number of replications follows from a precision, the first ones decide, because
-    the warm-up must not change with their number.
+    With ``auto``, MSER-5 is applied to the TTFT by order of arrival, averaged over replications, for each policy. At
+    least three times as many requests are cut as are in the system on average: TTFT does not show how the system fills
+    up, and until it is full fewer leave than arrive. The largest number is cut for all policies. Policies whose queue
+    grows throughout the run have no steady part and are not considered. If the number of replications follows from a
+    precision, the first ones decide, because the warm-up must not change with their number.
     """
     made = made if scenario.precision is None else made[: scenario.precision.min_replications]
     if scenario.warmup_s != "auto":
@@ -60,7 +67,8 @@ def warm_up(scenario: ResolvedScenario, made: Sequence[Replication]) -> WarmUp:
         return WarmUp(notes=("warm-up auto: every policy is overloaded and has no steady part; nothing is cut",))
     cuts = {name: mser5(averaged_series(_ttft_series(made, name))) for name in stable}
     notes = tuple(_inconclusive(name, cut) for name, cut in cuts.items() if not cut.conclusive)
-    return WarmUp(requests=max(found.cut for found in cuts.values()), notes=notes)
+    filling = max(_FILLS * _mean_number(made, name) for name in stable)
+    return WarmUp(requests=max(math.ceil(filling), *(found.cut for found in cuts.values())), notes=notes)
 
 
 def with_windows(scenario: ResolvedScenario, warm: WarmUp, made: Sequence[Replication]) -> list[Replication]:
@@ -71,7 +79,7 @@ def with_windows(scenario: ResolvedScenario, warm: WarmUp, made: Sequence[Replic
 def with_window(scenario: ResolvedScenario, warm: WarmUp, run: PolicyRun) -> PolicyRun:
     """Return a run with its steady window; without a warm-up it has none."""
     start_s = warm.start_s(run.recording)
-    if start_s <= 0:
+    if start_s is None:
         return run
     return replace(run, window=steady_window(run.recording, start_s, _traffic_until_s(scenario, run.recording)))
 
@@ -95,6 +103,18 @@ def _number(workload: WorkloadSettings) -> int | None:
 def _ttft_series(made: Sequence[Replication], policy: str) -> list[Floats]:
     recordings = [run.recording for replication in made for run in replication.runs if run.policy == policy]
     return [recording.requests["first_token_s"] - recording.requests["arrival_s"] for recording in recordings]
+
+
+def _mean_number(made: Sequence[Replication], policy: str) -> float:
+    """Return how many requests of a policy are in the system on average, up to the last arrival."""
+    inside_s = time_s = 0.0
+    for replication in made:
+        for run in replication.runs:
+            arrival_s, leave_s = stay(run.recording)
+            if run.policy == policy and len(arrival_s):
+                inside_s += float(np.sum(np.minimum(leave_s, arrival_s[-1]) - arrival_s))
+                time_s += float(arrival_s[-1] - arrival_s[0])
+    return inside_s / time_s if time_s else 0.0
 
 
 def _grows(made: Sequence[Replication], policy: str) -> bool:

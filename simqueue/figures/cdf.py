@@ -164,9 +164,9 @@ def _requests(result: ResultView, policy: str, style: LineStyle, metric: str) ->
 
 def _measured(result: ResultView, table: pd.DataFrame) -> NDArray[np.bool_]:
     """Return a mask of the requests that arrived in the window of their run; of all without a warm-up."""
-    if not result.warmup_s:
+    rows = [row for row in result.replication_rows if row["request_class"] == "all" and row["window"] == "steady"]
+    if not rows:
         return np.ones(len(table), dtype=np.bool_)
-    rows = [row for row in result.replication_rows if row["request_class"] == "all"]
     found = np.zeros(len(table), dtype=np.bool_)
     for row in rows:
         own = (table["policy"] == row["policy"]) & (table["replication"] == row["replication"])

@@ -9,6 +9,7 @@ from simqueue.report.comparison import Cells, Comparison, comparison, rows_of_al
 from simqueue.report.layout import Entry, Section, by_name
 from simqueue.results.latencies import GOOD, parsed
 from simqueue.results.replicated import missing_values, values_needed
+from simqueue.results.steadiness import STEADY
 from simqueue.workload.slo import of_requests
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def notes(result: ResultView) -> list[str]:
         lines.append(f"0 for all policies: {', '.join(found.zero)}")
     if result.replicated:
         lines.append(f"±: half the {100 * result.confidence:g} % interval over replications; [ends] if it is lopsided")
-    if result.warmup_s:
+    if any(row.get("window") == STEADY for row in rows):
         lines.append(
             f"window: {_window(result, rows)}; throughput and goodput: what leaves or is made in it; latencies: "
             "requests that arrive in it; counts, KV, ITL and GPU: the whole run"

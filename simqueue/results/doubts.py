@@ -45,7 +45,7 @@ def doubts(row: Row, samples: Samples) -> list[str]:
     lines = []
     if means:
         lines.append(
-            f"too few for a mean: {', '.join(means)}: a few long waits decide, so the interval can be too narrow"
+            f"too few for a mean: {', '.join(means)}: a few large values decide, so the interval can be too narrow"
         )
     if beyond:
         lines.append(

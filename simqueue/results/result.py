@@ -25,7 +25,7 @@ from simqueue.results.latencies import Extras, anything_waited
 from simqueue.results.objectives import judged_limits, percentiles_of
 from simqueue.results.replicated import pooled_rows, without_few
 from simqueue.results.samples import Samples
-from simqueue.results.steadiness import OfferedLoad, judged, shown, too_light
+from simqueue.results.steadiness import STEADY, OfferedLoad, judged, shown, too_light
 from simqueue.results.summary import ALL_CLASSES, Row, Value, check_slo, summarize
 from simqueue.results.window import Window
 from simqueue.statistics.gapcurve import gap_curve
@@ -140,6 +140,11 @@ class Result(Displayed):
         return math.fsum(run.warmup_s for run in self.runs) / len(self.runs) if self.runs else 0.0
 
     @property
+    def _steady(self) -> bool:
+        """Whether steady windows are measured, and not whole runs."""
+        return any(run.window is not None for run in self.runs)
+
+    @property
     def replicated(self) -> bool:
         """Whether any policy ran more than once."""
         return len(self.runs) > len(self.policies)
@@ -159,7 +164,7 @@ class Result(Displayed):
     @cached_property
     def whole_run_rows(self) -> tuple[Row, ...]:
         """The summary of all requests, without a warm-up."""
-        return self._summarized(whole=True) if self.warmup_s else self.summary_rows
+        return self._summarized(whole=True) if self._steady else self.summary_rows
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -228,7 +233,8 @@ class Result(Displayed):
         offered = self._offered.get(run.policy, OfferedLoad())
         if window is None:
             return judged(rows, run.recording, offered, 0.0)
-        return judged([without_few(row) for row in rows], run.recording, offered, window.start_s)
+        steady = judged([without_few(row) for row in rows], run.recording, offered, window.start_s)
+        return [{**row, "window": STEADY} for row in steady]
 
     @property
     def blocks_total(self) -> int | None:
@@ -285,7 +291,7 @@ class Result(Displayed):
         }
         if self.replicated:
             content["replications"] = list(self.replication_rows)
-        if self.warmup_s:
+        if self._steady:
             content["summary_whole_run"] = list(self.whole_run_rows)
         if requests:
             content["requests"] = tables.records(self.requests)

@@ -43,7 +43,9 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE, value: flo
 
     The interval is Student's, on Hall's scale: a cubic transformation of the t-statistic takes out its skewness (Hall
     1992, On the removal of skewness by transformation). Without skewness it is Student's interval. For waits of few
-    long runs, whose distribution has a long tail, Student's interval is too short on the upper side.
+    runs, whose distribution has a long tail, Student's interval is too short on the upper side: for ten values of a
+    gamma distribution of shape 0.3, 95 % intervals cover 82 %, and these 94 %; for normal values 95 % and 95 %. So
+    there is no threshold of skewness below which Student's interval is taken: ten values hardly ever show enough of it.
 
     Parameters
     ----------

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from studies.certainty import coverage
 from studies.command import run
 
-PARTS: Mapping[str, Callable[[Path], list[Path]]] = {}
+PARTS: Mapping[str, Callable[[Path], list[Path]]] = {"coverage": coverage.write}
 """Name -> the function that writes the page of a part to a folder."""
 
 

@@ -214,6 +214,19 @@ def test_each_replication_is_cut_at_its_own_request() -> None:
     assert both[0] == both[1]
 
 
+def test_the_filling_of_the_system_is_cut() -> None:
+    """Answers of 4 s hardly slow each other, so TTFT is flat; yet 20 requests must have come before as many leave.
+
+    With constant steps and no limit, requests stay 4 s, and the number in the system is 5 a second times 4 s.
+    """
+    made = scenario(rate=5.0, requests=400, replications=3, warmup_s="auto")
+    made["step_time"] = {"kind": "constant", "seconds": 0.01}
+    made["workload"]["output_tokens"] = {"distribution": "constant", "value": 400}
+    made["policies"] = {"p": {"scheduler": "continuous", "max_num_seqs": 100}}
+    rows = sq.run(made, check=False, workers=1).replication_rows
+    assert all(row["window"] == "steady" and row["warmup_excluded"] >= 50 for row in rows)  # type: ignore[operator]
+
+
 def test_precision_is_reached_with_an_automatic_warm_up() -> None:
     """The first replications decide how many requests are cut, and every later run has a result."""
     wanted = {"metric": "mean_ttft_ms", "relative": 0.5, "max_replications": 60}

@@ -1,0 +1,250 @@
+"""How often 95 % intervals of steady statistics contain the true value, and how often there is a warning instead."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from simqueue import __version__
+from simqueue.experiment.replication import Replication
+from simqueue.experiment.warmup import warm_up, with_windows
+from simqueue.results.result import PolicyRun, Result
+from simqueue.scenario import from_mapping
+from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.simulation.recording import KeptTable, Recording
+from simqueue.statistics.estimate import estimate
+from simqueue.statistics.intervals import mean_interval
+from simqueue.statistics.stopping import look_ahead, precise_at
+from studies.certainty.batching import TRAFFIC, Floats, Traffic
+
+LOADS: Final = (0.6, 0.9)
+SIZES: Final = {500: 600, 5000: 400}
+"""Requests of a run -> runs of a cell."""
+GROUP: Final = 10
+"""Replications of an experiment."""
+METRICS: Final = {
+    "mean TTFT": "mean_ttft_ms",
+    "p99 TTFT": "p99_ttft_ms",
+    "throughput": "request_throughput",
+    "goodput": "request_goodput",
+}
+RELATIVE: Final = 0.1
+_TRUTH_RUNS, _TRUTH_REQUESTS, _TRUTH_CUT = 60, 20_000, 4_000
+_GOOD_SHARE: Final = 0.8
+_ORDERS: Final = 20
+
+Times = tuple[Floats, Floats, Floats]
+"""Arrivals, first tokens and departures of a run, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """True values of a workload at a load: TTFT in ms, rates per second; the limit is met by 80 % of the requests."""
+
+    mean_ttft_ms: float
+    p99_ttft_ms: float
+    request_throughput: float
+    limit_ms: float
+
+    @property
+    def request_goodput(self) -> float:
+        """Rate of requests within the limit."""
+        return _GOOD_SHARE * self.request_throughput
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell of the grid: shares of its experiments.
+
+    Attributes
+    ----------
+    workload, load, requests
+        What was run.
+    truth : Truth
+    before : mapping of metric to float
+        Coverage by the earlier rules: a common cut, means of percentiles, Student's interval, rates over the drain.
+    covered, warned, right : mapping of metric to float
+        Coverage; share with a warning about the metric, or without a value; share with one or the other.
+    reached, precise : float
+        Share of sequences in which `precision` was reached; coverage or warning among these.
+    """
+
+    workload: str
+    load: float
+    requests: int
+    truth: Truth
+    before: dict[str, float]
+    covered: dict[str, float]
+    warned: dict[str, float]
+    right: dict[str, float]
+    reached: float
+    precise: float | None
+
+
+def grid() -> list[Cell]:
+    """Measure all cells."""
+    cells = []
+    for name, traffic in TRAFFIC.items():
+        for load in LOADS:
+            truth = true_values(name, traffic, load)
+            cells += [cell(name, load, requests, runs, truth) for requests, runs in SIZES.items()]
+    return cells
+
+
+def true_values(name: str, traffic: Traffic, load: float) -> Truth:
+    """Return the exact values of M/M/1, or those of very long runs, whose first fifth is cut."""
+    rate = load * traffic.capacity_rps
+    if name == "M/M/1":
+        mean_ms = 1000 / (1 - load)
+        return Truth(mean_ms, -math.log(0.01) * mean_ms, rate, -math.log(1 - _GOOD_SHARE) * mean_ms)
+    rng = _rng(name, load, "truth")
+    runs = [traffic.served(rng, _TRUTH_REQUESTS, load) for _ in range(_TRUTH_RUNS)]
+    ttft_ms = 1000 * np.concatenate([(first_s - arrival_s)[_TRUTH_CUT:] for arrival_s, first_s, _ in runs])
+    limit_ms, p99_ms = np.percentile(ttft_ms, [100 * _GOOD_SHARE, 99])
+    return Truth(float(ttft_ms.mean()), float(p99_ms), rate, float(limit_ms))
+
+
+def cell(name: str, load: float, requests: int, runs: int, truth: Truth) -> Cell:
+    """Measure one cell: independent runs, in groups of ten."""
+    rng = _rng(name, load, requests)
+    times = [TRAFFIC[name].served(rng, requests, load) for _ in range(runs)]
+    scenario = _scenario(requests)
+    groups = [times[i : i + GROUP] for i in range(0, runs, GROUP)]
+    earlier = [_before(group, truth) for group in groups]
+    outcomes = [_outcome(_result(scenario, group, truth), truth) for group in groups]
+    reached, precise = _precision(scenario, times, truth)
+    return Cell(
+        name,
+        load,
+        requests,
+        truth,
+        before={metric: float(np.mean([one[metric] for one in earlier])) for metric in METRICS},
+        covered={metric: float(np.mean([one[metric][0] for one in outcomes])) for metric in METRICS},
+        warned={metric: float(np.mean([one[metric][1] for one in outcomes])) for metric in METRICS},
+        right={metric: float(np.mean([any(one[metric]) for one in outcomes])) for metric in METRICS},
+        reached=reached,
+        precise=precise,
+    )
+
+
+def _rng(name: str, *more: object) -> np.random.Generator:
+    return np.random.default_rng(zlib.crc32(repr((name, *more)).encode()))
+
+
+def _scenario(requests: int) -> ResolvedScenario:
+    """Return what the warm-up needs to know: it is automatic, and the traffic ends with its number of requests."""
+    lengths = {name: {"distribution": "constant", "value": 1} for name in ("prompt_tokens", "output_tokens")}
+    return from_mapping(
+        {
+            "warmup_s": "auto",
+            "step_time": {"kind": "constant", "seconds": 1},
+            "kv_cache": {"blocks": 10},
+            "workload": {
+                "arrivals": {"process": "poisson", "rate_rps": 1.0},
+                "num_requests": requests,
+                **lengths,
+            },
+            "policies": {"p": {"scheduler": "continuous", "max_num_seqs": 1}},
+        }
+    ).resolve()
+
+
+def _result(scenario: ResolvedScenario, group: Sequence[Times], truth: Truth) -> Result:
+    """Return the package's result of the runs: with its warm-up, window, intervals and warnings."""
+    made = [Replication(i, (PolicyRun("p", i, recording(times)),), (), {}, ()) for i, times in enumerate(group)]
+    measured = with_windows(scenario, warm_up(scenario, made), made)
+    runs = [run for one in measured for run in one.runs]
+    return Result({}, __version__, 0, runs, slo={"ttft_ms": truth.limit_ms})
+
+
+def recording(times: Times) -> Recording:
+    """Return a run as the package records it, with what the metrics of the grid need; answers have one token."""
+    arrival_s, first_s, finish_s = times
+    n = len(arrival_s)
+    ones, none = np.ones(n, dtype=np.int64), np.full(n, None, dtype=object)
+    requests: dict[str, Any] = {
+        "request_class": none,
+        "arrival_s": arrival_s,
+        "status": np.full(n, "finished", dtype=object),
+        "first_scheduled_s": arrival_s,
+        "first_token_s": first_s,
+        "last_token_s": finish_s,
+        "finish_s": finish_s,
+        "max_itl_s": np.full(n, np.nan),
+    }
+    requests |= dict.fromkeys(("prompt_tokens", "output_tokens", "tokens_emitted"), ones)
+    requests |= dict.fromkeys(("preemptions", "recomputed_tokens"), 0 * ones)
+    kinds = {"start_s": float, "duration_s": float, "repeat": int, "last_step_s": float}
+    kinds |= {"decode_seqs": int, "prefill_seqs": int}
+    steps = KeptTable({name: np.zeros(0, dtype=kind) for name, kind in kinds.items()})
+    gaps = KeptTable(gap_s=np.zeros(0), tokens=np.zeros(0, dtype=np.int64))
+    return Recording(requests, steps, gaps, 0, 0, 0, None, None, float(finish_s.max()))
+
+
+def _outcome(result: Result, truth: Truth) -> dict[str, tuple[bool, bool]]:
+    """Return for each metric whether its interval has the true value, and whether it is warned about or missing."""
+    row = result.summary_rows[0]
+    about_all = any("too few for a steady state" in line for line in result.warnings)
+    found = {}
+    for metric, column in METRICS.items():
+        low, high, true = row[f"ci_low_{column}"], row[f"ci_high_{column}"], getattr(truth, column)
+        known = isinstance(low, float) and isinstance(high, float)
+        covers = known and low <= true <= high
+        warned = about_all or not known or any(column in line for line in result.warnings)
+        found[metric] = (bool(covers), bool(warned))
+    return found
+
+
+def _before(group: Sequence[Times], truth: Truth) -> dict[str, bool]:
+    """Return which intervals of the earlier rules have the true value, with a warm-up of a tenth of the requests."""
+    cut = len(group[0][0]) // 10
+    start_s = max(float(arrival_s[cut]) for arrival_s, _, _ in group)
+    values: dict[str, list[float]] = {column: [] for column in METRICS.values()}
+    for arrival_s, first_s, finish_s in group:
+        kept = arrival_s >= start_s
+        if not kept.any():
+            return dict.fromkeys(METRICS, False)
+        ttft_ms = 1000 * (first_s - arrival_s)[kept]
+        time_s = float(finish_s[kept].max() - arrival_s[kept][0])
+        values["mean_ttft_ms"].append(float(ttft_ms.mean()))
+        values["p99_ttft_ms"].append(float(np.percentile(ttft_ms, 99)))
+        values["request_throughput"].append(len(ttft_ms) / time_s)
+        values["request_goodput"].append(float((ttft_ms <= truth.limit_ms).sum()) / time_s)
+    found = {metric: mean_interval(values[column]) for metric, column in METRICS.items()}
+    return {
+        metric: (one.low or 0.0) <= getattr(truth, METRICS[metric]) <= (one.high or 0.0)
+        for metric, one in found.items()
+    }
+
+
+def _precision(scenario: ResolvedScenario, times: Sequence[Times], truth: Truth) -> tuple[float, float | None]:
+    """Return how often the stopping rule reaches 10 % of the mean TTFT in 60 runs, and how often it is then right."""
+    cut = len(times[0][0]) // 10
+    means_ms = [1000 * float((first_s - arrival_s)[cut:].mean()) for arrival_s, first_s, _ in times]
+    rng, right, most = np.random.default_rng(1), [], min(60, len(times))
+    for _ in range(_ORDERS):
+        order = rng.choice(len(times), most, replace=False)
+        values = [means_ms[i] for i in order]
+        first = precise_at(lambda n, values=values: estimate(values[:n]).relative, most, RELATIVE, least=5)  # type: ignore[misc]
+        if first is not None:
+            stopped = first + look_ahead(first)
+            found = estimate(values[:stopped])
+            if (found.low or 0.0) <= truth.mean_ttft_ms <= (found.high or 0.0):
+                right.append(True)
+            else:
+                result = _result(scenario, [times[i] for i in order[:stopped]], truth)
+                right.append(_outcome(result, truth)["mean TTFT"][1])
+    return len(right) / _ORDERS, float(np.mean(right)) if right else None
+
+
+def write(folder: Path) -> list[Path]:
+    """Measure the grid and write its page and its figure."""
+    from studies.certainty.coverage_page import write_page  # noqa: PLC0415 - the page imports what is measured here
+
+    return write_page(folder, grid())
