@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from simqueue import theory
     from simqueue.errors import InputError, RunError, SimqueueError
     from simqueue.experiment import run
+    from simqueue.experiment.best import best
     from simqueue.experiment.questions import capacity, compare
     from simqueue.results.stored import read_result as load_result
     from simqueue.scenario import Scenario
@@ -30,6 +31,7 @@ __all__ = [
     "SimqueueError",
     "__compiled__",
     "__version__",
+    "best",
     "capacity",
     "compare",
     "load_result",
@@ -45,6 +47,7 @@ _SOURCES = {
     "SimqueueError": "simqueue.errors:SimqueueError",
     "__compiled__": "simqueue.installation:COMPILED",
     "__version__": "simqueue.installation:VERSION",
+    "best": "simqueue.experiment.best:best",
     "capacity": "simqueue.experiment.questions:capacity",
     "compare": "simqueue.experiment.questions:compare",
     "load_result": "simqueue.results.stored:read_result",

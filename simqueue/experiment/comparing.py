@@ -15,7 +15,7 @@ from simqueue.results.result import Result
 from simqueue.results.summary import ALL_CLASSES
 from simqueue.scenario.precision import PRECISION_METRICS
 from simqueue.statistics.comparison import Comparison, Pairs, all_paired
-from simqueue.statistics.intervals import Interval
+from simqueue.statistics.estimate import Estimate
 from simqueue.statistics.ratio import Ratio
 
 DEFAULT_METRICS = ("mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "mean_e2el_ms", "request_throughput")
@@ -48,7 +48,7 @@ class Compared:
         """Return the difference with its interval."""
         if self.found is None:
             return _UNDEFINED
-        mean = self.found.difference.mean
+        mean = self.found.difference.value
         return f"{'+' if mean > 0 else ''}{_plain(mean, 4)}" + _around(self.found.difference)
 
     def ratio(self) -> str:
@@ -105,6 +105,11 @@ def check_names(policies: Sequence[str], baseline: str | None, metrics: Sequence
         _check("--metric", "metric", metric, list(PRECISION_METRICS))
 
 
+def larger_is_better(metric: str) -> bool:
+    """Return whether larger values of a column are better."""
+    return metric.endswith(("throughput", "goodput"))
+
+
 def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> list[Compared]:
     """Compare every other policy of a result with a baseline.
 
@@ -147,8 +152,7 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
 def _verdict(result: Result, metric: str, policy: str, found: dict[tuple[str, str], Comparison]) -> str | None:
     if not result.replicated:
         return None
-    larger = metric.endswith(("throughput", "goodput"))
-    return found[metric, policy].verdict(larger_is_better=larger, confidence=result.confidence)
+    return found[metric, policy].verdict(larger_is_better=larger_is_better(metric), confidence=result.confidence)
 
 
 def _values(result: Result, policy: str, metric: str) -> list[float] | None:
@@ -178,27 +182,26 @@ def _why_not(
     return f"{overloaded[0]} is overloaded: no steady state" if overloaded else "undefined in some replication"
 
 
-def _around(found: Interval) -> str:
-    """Return an interval as text after its mean, with the half-width if it is symmetric; empty without one."""
-    if found.half_width is None or found.low is None or found.high is None:
+def _around(found: Estimate) -> str:
+    """Return an interval as text after its value, with the half-width if it is symmetric; empty without one."""
+    if found.low is None or found.high is None:
         return ""
-    if math.isclose(found.high - found.mean, found.mean - found.low, rel_tol=0.01):
-        return f" ±{_plain(found.half_width, 2)}"
+    if math.isclose(found.high - found.value, found.value - found.low, rel_tol=0.01):
+        return f" ±{_plain((found.high - found.low) / 2, 2)}"
     return f" {_between(found)}"
 
 
-def _between(found: Interval | Ratio) -> str:
+def _between(found: Estimate | Ratio) -> str:
     """Return the ends of an interval; empty without one."""
     if found.low is None or found.high is None:
         return ""
     return f"[{_plain(found.low, 4)}, {_plain(found.high, 4)}]"
 
 
-def _ends(name: str, own: Interval | Ratio | None, together: Interval | Ratio | None) -> dict[str, float | None]:
+def _ends(name: str, own: Estimate | Ratio | None, together: Estimate | Ratio | None) -> dict[str, float | None]:
     """Return a quantity with the ends of its own interval and of the simultaneous one, as plain values."""
-    value = own.mean if isinstance(own, Interval) else own.value if own else None
     return {
-        name: value,
+        name: own.value if own else None,
         f"ci_low_{name}": own.low if own else None,
         f"ci_high_{name}": own.high if own else None,
         f"simultaneous_low_{name}": together.low if together else None,

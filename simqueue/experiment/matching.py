@@ -24,6 +24,8 @@ from simqueue.workload.lengths.smooth import GeometricLength
 from simqueue.workload.lengths.table import TableLength
 
 _FLUID_TOKENS = 100
+_FLUID_ERROR = 0.015
+"""Tokens are made in steps: requests arrive and leave within one, of 100 or more. The largest error seen was 1 %."""
 _BUSY_BATCH = 10.0
 """Mean batch above which a server with free slots is idle with a probability below exp(-10)."""
 
@@ -40,11 +42,14 @@ class Prediction:
         Means, in the column's unit.
     why_not : str
         Empty, or why no exact theory applies.
+    error : float
+        Largest error of the theory itself, as a share of its values: 0 unless it replaces steps by a fluid.
     """
 
     model: str
     values: dict[str, float]
     why_not: str = ""
+    error: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +214,7 @@ def _shared(case: _Case, output: float) -> Prediction:
         "mean_ttft_ms": 1000 * found.ttft_s,
         "mean_e2el_ms": 1000 * (found.ttft_s + (output - 1) * found.itl_s),
     }
-    return Prediction("generalised processor sharing", values)
+    return Prediction("generalised processor sharing", values, error=_FLUID_ERROR)
 
 
 def _waves(case: _Case) -> Prediction:

@@ -63,16 +63,21 @@ def all_replications(
     RunError
         If a run fails, or if its tables cannot be written.
     """
-    if workers is not None and (not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1):
-        raise InputError(f"workers = {show(workers)}: must be a whole number >= 1")
+    check_workers(workers)
     if scenario.replications == 1 and scenario.precision is None:
         return [replicate(scenario, 0, check=check, progress=progress, stream=stream)]
     if stream is not None:
         check_streamable(scenario)
-    made = _Replications(scenario, check, progress, workers)
+    made = Replications(scenario, check, progress, workers)
     if scenario.precision is None:
         return made.up_to(scenario.replications)
     return _until_precise(made, scenario, scenario.precision)
+
+
+def check_workers(workers: int | None) -> None:
+    """Raise `InputError` unless a number of processes is a whole number >= 1, or None."""
+    if workers is not None and (not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1):
+        raise InputError(f"workers = {show(workers)}: must be a whole number >= 1")
 
 
 def check_streamable(scenario: ResolvedScenario) -> None:
@@ -98,7 +103,7 @@ def precision_note(scenario: ResolvedScenario, made: Sequence[Replication]) -> t
     )
 
 
-class _Replications:
+class Replications:
     """The replications of a scenario, in order. They are made by this process or by worker processes."""
 
     def __init__(self, scenario: ResolvedScenario, check: bool, progress: Progress | None, workers: int | None) -> None:
@@ -122,6 +127,10 @@ class _Replications:
             self._run_in_workers(missing, workers, count)
         self._tell(count)
         return self._made[:count]
+
+    def keep(self, policies: Sequence[str]) -> None:
+        """Leave all other policies out of the replications that are still to be made; nothing else of them changes."""
+        self._scenario = self._scenario.with_(policies=policies)
 
     def _workers_for(self, count: int) -> int:
         useful = max(1, min(os.cpu_count() or 1, count))  # each process more needs memory, and none is faster
@@ -151,7 +160,7 @@ def _in_worker(scenario: ResolvedScenario, number: int, check: bool) -> Replicat
 
 
 def _until_precise(
-    replications: _Replications, scenario: ResolvedScenario, wanted: PrecisionSettings
+    replications: Replications, scenario: ResolvedScenario, wanted: PrecisionSettings
 ) -> list[Replication]:
     """Replicate until the metric of every policy is precise for the whole look-ahead, or to the largest number."""
     start = min(wanted.max_replications, wanted.min_replications + look_ahead(wanted.min_replications))

@@ -13,7 +13,7 @@ from simqueue.experiment.hidden_time import hidden_time_notes
 from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.replication import Progress, Replication
 from simqueue.experiment.replications import all_replications, precision_note
-from simqueue.experiment.warmup import warm_up, with_windows
+from simqueue.experiment.warmup import WarmUp, warm_up, with_windows
 from simqueue.outputs import Place
 from simqueue.results.grouping import common_notes
 from simqueue.results.result import Result
@@ -88,7 +88,29 @@ def run(
         made = all_replications(played, check=verified, progress=progress, workers=workers)
     else:
         made = _streamed(played, stream_to, check=verified, progress=progress, workers=workers)
-    warm = warm_up(played, made)
+    return result_of(chosen, played, made, warm_up(played, made), notes)
+
+
+def result_of(
+    chosen: ResolvedScenario,
+    played: ResolvedScenario,
+    made: Sequence[Replication],
+    warm: WarmUp,
+    notes: Sequence[str] = (),
+) -> Result:
+    """Return the result of replications of a scenario.
+
+    Parameters
+    ----------
+    chosen, played : ResolvedScenario
+        As it was given, and as it was run.
+    made : sequence of Replication
+        The first has all policies.
+    warm : WarmUp
+        What is cut at the start of each run.
+    notes : sequence of str
+        Warnings about how it was run.
+    """
     measured = with_windows(played, warm, made)
     loads = policy_loads(chosen, made[0].requests, made[0].policies, made[0].recordings, estimates=False)
     return Result(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +15,17 @@ from simqueue.scenario.load import from_mapping
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.intervals import Interval, mean_interval
+from simqueue.statistics.power import mean_test
 
-HALF_WIDTHS = 3.0
-RELATIVE = 0.02
-"""A mean agrees if it is within this many half-widths of its interval, or within this share of the theory."""
-WIDEST = 0.03
-"""If the half-width exceeds this share of the theory, there are not enough runs for a verdict."""
+SIGNIFICANCE = 0.05
+"""Probability of a false alarm in any of the rows that are looked at together; each row gets an equal share."""
+POWER = 0.9
+"""Probability with which an error of the size that a row says it can detect is found."""
+LARGEST_ERROR = 0.05
+"""A row whose detectable error is above this share of the theory has too few runs to agree."""
+REPLICATIONS = 40
+"""Replications of the built-in cases, which need no more requests for it: many short runs have more power than few."""
+_ROUNDING = 1e-9
 
 AGREES, DIFFERS, NOT_ENOUGH, NO_THEORY = "agrees", "DIFFERS", "not enough runs", "no exact theory"
 
@@ -41,8 +47,8 @@ def _geometric(mean: float) -> dict[str, Any]:
     return {"distribution": "geometric", "mean": mean}
 
 
-_TWO_PROMPTS = {"distribution": "empirical", "values": [200, 4000], "weights": [0.9, 0.1]}
-_PLAIN = {"kv_cache": {"layout": "paged", "block_size": 16, "blocks": 1_000_000}, "warmup_s": 50.0}
+_TWO_PROMPTS = {"distribution": "empirical", "values": [200, 800], "weights": [0.8, 0.2]}
+_PLAIN = {"kv_cache": {"layout": "paged", "block_size": 16, "blocks": 1_000_000}, "warmup_s": 10.0}
 
 
 def _continuous(slots: int, **more: Any) -> dict[str, Any]:
@@ -62,62 +68,65 @@ CASES: Mapping[str, Mapping[str, Any]] = {
     "one-token-outputs": {
         **_PLAIN,
         **_linear(0.01, 0.0, 5e-5),
-        "workload": _poisson(10, _TWO_PROMPTS, _constant(1), 20_000),
+        "workload": _poisson(12, _TWO_PROMPTS, _constant(1), 4000),
         **_continuous(1),
     },
     "shortest-prompt-first": {
         **_PLAIN,
         **_linear(0.01, 0.0, 5e-5),
-        "workload": _poisson(15, _TWO_PROMPTS, _constant(1), 20_000),
+        "workload": _poisson(20, _TWO_PROMPTS, _constant(1), 4500),
         **_continuous(1, order="shortest_prompt"),
     },
     "equal-prompts": {
         **_PLAIN,
         **_linear(0.01, 0.0, 5e-5),
-        "workload": _poisson(25, _constant(400), _constant(1), 20_000),
+        "workload": _poisson(14, _constant(400), _constant(1), 3600),
         **_continuous(1),
     },
     "one-at-a-time": {
         **_PLAIN,
         **_linear(0.02, 5e-4, 2e-5),
-        "workload": _poisson(0.2, _constant(500), _constant(100), 10_000),
+        "workload": _poisson(1.2, _constant(500), _constant(20), 4200),
         **_continuous(1),
+        "warmup_s": 30.0,
     },
     "geometric-outputs-alone": {
         **_PLAIN,
-        **_steps(0.001),
-        "workload": _poisson(4, _constant(1), _geometric(100), 20_000),
+        **_steps(0.05),
+        "workload": _poisson(4, _constant(1), _geometric(2), 7200),
         **_continuous(1),
     },
     "two-slots": {
         **_PLAIN,
-        **_steps(0.1),
-        "workload": _poisson(1.0, _constant(1), _geometric(10), 20_000),
+        **_steps(0.05),
+        "workload": _poisson(10, _constant(1), _geometric(2), 5000),
         **_continuous(2),
     },
     "eight-slots": {
         **_PLAIN,
-        **_steps(0.1),
-        "workload": _poisson(4, _constant(1), _geometric(10), 10_000),
+        **_steps(0.05),
+        "workload": _poisson(48, _constant(1), _geometric(2), 3800),
         **_continuous(8),
     },
     "slots-for-all": {
         **_PLAIN,
         **_steps(0.02),
-        "workload": _poisson(20, _constant(1), {"distribution": "uniform", "low": 20, "high": 80}, 8_000),
+        "workload": _poisson(20, _constant(1), {"distribution": "uniform", "low": 20, "high": 80}, 1000),
         **_continuous(256),
     },
     "shared-decoding": {
         **_PLAIN,
         **_linear(0.02, 0.001, 0.0),
-        "workload": _poisson(2, _constant(1), {"distribution": "lognormal", "mean": 200, "cv": 1.0}, 3_000),
+        "workload": _poisson(2, _constant(1), {"distribution": "lognormal", "mean": 200, "cv": 1.0}, 2200),
         **_continuous(512),
+        "warmup_s": 50.0,
     },
     "waves": {
         **_PLAIN,
         **_linear(0.02, 5e-4, 2e-5),
-        "workload": _poisson(4, _constant(500), _constant(100), 6_000),
+        "workload": _poisson(4, _constant(500), _constant(100), 1000),
         "policies": {"static": {"scheduler": "static", "max_num_seqs": 16}},
+        "warmup_s": 50.0,
     },
 }
 """Cases with an exact theory: name -> keys of a scenario with one policy."""
@@ -132,6 +141,9 @@ class Verified:
     case, policy, model, metric : str
     theory : float or None
     simulated : Interval or None
+    detectable : float or None
+        Smallest error, as a share of the theory, that these runs would find with probability `POWER`; None without a
+        theory, and with fewer than two replications.
     verdict : str
         agrees, DIFFERS, not enough runs, or no exact theory.
     note : str
@@ -144,17 +156,27 @@ class Verified:
     metric: str
     theory: float | None
     simulated: Interval | None
+    detectable: float | None
     verdict: str
     note: str = ""
 
 
-def case_scenario(name: str, *, seed: int = 1, replications: int = 1) -> Scenario:
+def case_scenario(name: str, *, seed: int = 1, replications: int = REPLICATIONS) -> Scenario:
     """Return one of the built-in cases as a scenario."""
     return from_mapping({"name": name, "seed": seed, "replications": replications, **CASES[name]})
 
 
+def rows_of(scenarios: Iterable[ResolvedScenario]) -> int:
+    """Return the number of means of these scenarios that have an exact theory."""
+    return sum(len(predict(one, policy).values) for one in scenarios for policy in one.policies)
+
+
 def verify(
-    scenario: Scenario | ResolvedScenario, *, workers: int | None = None, progress: Progress | None = None
+    scenario: Scenario | ResolvedScenario,
+    *,
+    rows: int | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Verified]:
     """Run a scenario and yield the comparison of its means with exact theory, for each policy and metric.
 
@@ -162,6 +184,8 @@ def verify(
     ----------
     scenario : Scenario or ResolvedScenario
         With several replications; with one there is no verdict.
+    rows : int, optional
+        Number of means that are looked at together, of this scenario and of others; by default its own.
     workers : int, optional
         Number of processes.
     progress : callable, optional
@@ -169,26 +193,43 @@ def verify(
     """
     scenario = scenario.resolve() if isinstance(scenario, Scenario) else scenario
     predictions = {policy.name: predict(scenario, policy) for policy in scenario.policies}
-    if any(found.values for found in predictions.values()):
+    together = rows_of([scenario]) if rows is None else rows
+    if together:
         result = run(scenario, workers=workers, progress=progress)
     for policy, found in predictions.items():
         if not found.values:
-            yield Verified(scenario.name, policy, "", "", None, None, NO_THEORY, found.why_not)
+            yield Verified(scenario.name, policy, "", "", None, None, None, NO_THEORY, found.why_not)
         for metric, theory in found.values.items():
-            simulated = _simulated(result, policy, metric)
-            yield Verified(scenario.name, policy, found.model, metric, theory, simulated, verdict(theory, simulated))
+            values = _simulated(result, policy, metric)
+            judged = judge(values, theory, rows=together, error=found.error)
+            simulated = mean_interval(values, result.confidence) if values else None
+            yield Verified(scenario.name, policy, found.model, metric, theory, simulated, *judged)
 
 
-def _simulated(result: Result, policy: str, metric: str) -> Interval | None:
-    """Return the mean of a metric over the replications of a policy; None if no replication has a value."""
+def _simulated(result: Result, policy: str, metric: str) -> list[float]:
+    """Return a metric in the replications of a policy that have a value."""
     rows = [row for row in result.replication_rows if row["policy"] == policy]
-    values = [float(value) for row in rows if isinstance(value := row[metric], int | float)]
-    return mean_interval(values, result.confidence) if values else None
+    return [float(value) for row in rows if isinstance(value := row[metric], int | float)]
 
 
-def verdict(theory: float, simulated: Interval | None) -> str:
-    """Return whether a simulated mean agrees with theory; see `HALF_WIDTHS`, `RELATIVE` and `WIDEST`."""
-    if simulated is None or simulated.half_width is None or simulated.half_width > WIDEST * abs(theory):
-        return NOT_ENOUGH
-    allowed = max(HALF_WIDTHS * simulated.half_width, RELATIVE * abs(theory))
-    return AGREES if abs(simulated.mean - theory) <= allowed else DIFFERS
+def judge(values: Sequence[float], theory: float, *, rows: int = 1, error: float = 0.0) -> tuple[float | None, str]:
+    """Return the smallest error that can be detected, as a share of the theory, and the verdict.
+
+    Parameters
+    ----------
+    values : sequence of float
+        One per replication.
+    theory : float
+    rows : int
+        Number of means that are looked at together.
+    error : float
+        Largest error of the theory itself, as a share of it.
+    """
+    if len(values) < 2:
+        return None, NOT_ENOUGH
+    test = mean_test(values, significance=SIGNIFICANCE / rows, power=POWER)
+    own = (error + _ROUNDING) * abs(theory)
+    differs = abs(test.mean - theory) > own + test.tolerated
+    smallest = own + test.detectable
+    share = smallest / abs(theory) if theory else math.inf if smallest else 0.0
+    return share, DIFFERS if differs else AGREES if share <= LARGEST_ERROR else NOT_ENOUGH

@@ -15,7 +15,8 @@ from typing import TypeVar
 import scipy
 
 from simqueue.errors import InputError
-from simqueue.statistics.intervals import CONFIDENCE, Interval, mean_interval
+from simqueue.statistics.estimate import Estimate, estimate
+from simqueue.statistics.intervals import CONFIDENCE, check_confidence
 from simqueue.statistics.ratio import Ratio, ratio_of_means
 
 K = TypeVar("K")
@@ -29,8 +30,8 @@ class Comparison:
 
     Attributes
     ----------
-    difference, simultaneous_difference : Interval
-        Mean of alternative minus baseline.
+    difference, simultaneous_difference : Estimate
+        Mean of alternative minus baseline; the intervals allow for skewness.
     ratio, simultaneous_ratio : Ratio or None
         Mean of the alternative over that of the baseline, see `ratio_of_means`.
     variance_factor : float or None
@@ -43,8 +44,8 @@ class Comparison:
         The p-value after Holm's correction for all comparisons of a table.
     """
 
-    difference: Interval
-    simultaneous_difference: Interval
+    difference: Estimate
+    simultaneous_difference: Estimate
     ratio: Ratio | None
     simultaneous_ratio: Ratio | None
     variance_factor: float | None
@@ -56,11 +57,11 @@ class Comparison:
         p = self.adjusted_p if self.adjusted_p is not None else self.p_value
         if p is None:
             return "too few replications" if self.difference.n < 2 else "the same difference each time"
-        if self.difference.mean == 0 and self.difference.half_width == 0:
+        if self.difference.value == 0 and self.difference.error == 0:
             return "the same"
         if p > 1 - confidence:
             return "no difference shown"
-        return "better" if (self.difference.mean > 0) == larger_is_better else "worse"
+        return "better" if (self.difference.value > 0) == larger_is_better else "worse"
 
 
 def paired(
@@ -79,11 +80,12 @@ def paired(
     """
     if len(values) != len(baseline) or not values:
         raise InputError(f"a paired comparison needs pairs; there are {len(values)} and {len(baseline)} values")
+    check_confidence(confidence)
     differences = [value - base for value, base in zip(values, baseline, strict=True)]
     together = 1 - (1 - confidence) / rows
     return Comparison(
-        mean_interval(differences, confidence),
-        mean_interval(differences, together),
+        estimate(differences, confidence),
+        estimate(differences, together),
         ratio_of_means(values, baseline, confidence),
         ratio_of_means(values, baseline, together),
         _variance_factor(values, baseline, differences),

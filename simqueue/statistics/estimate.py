@@ -63,14 +63,15 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE, value: flo
     if n < 2:
         return Estimate(centre, None, None, None, n)
     error = math.sqrt(math.fsum((one - centre) ** 2 for one in values) / (n - 1) / n)
-    t, skewness = student_t(n, confidence), _skewness(values, mean)
-    low, high = (centre - error * _inverse(end, skewness, n) for end in (t, -t))
+    t, skewed = student_t(n, confidence), skewness(values)
+    low, high = (centre - error * hall_inverse(end, skewed, n) for end in (t, -t))
     return Estimate(centre, low, high, error, n)
 
 
-def _skewness(values: Sequence[float], mean: float) -> float:
+def skewness(values: Sequence[float]) -> float:
     """Return the adjusted sample skewness; 0 if it is undefined."""
     n = len(values)
+    mean = math.fsum(values) / n
     variance = math.fsum((one - mean) ** 2 for one in values) / n
     if n < 3 or variance <= (1e-12 * mean) ** 2:
         return 0.0
@@ -78,9 +79,9 @@ def _skewness(values: Sequence[float], mean: float) -> float:
     return third / math.sqrt(variance) ** 3 * math.sqrt(n * (n - 1)) / (n - 2)
 
 
-def _inverse(t: float, skewness: float, n: int) -> float:
-    """Return the t-statistic at which Hall's transformation is `t`."""
-    if abs(skewness) < 1e-6:
+def hall_inverse(t: float, skewed: float, n: int) -> float:
+    """Return the t-statistic at which Hall's transformation is `t`, for `n` values of this skewness."""
+    if abs(skewed) < 1e-6:
         return t
-    a = skewness / math.sqrt(n)
+    a = skewed / math.sqrt(n)
     return 3 / a * (math.cbrt(1 + a * t - a * a / 6) - 1)

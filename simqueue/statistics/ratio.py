@@ -5,18 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
+from simqueue.statistics.estimate import hall_inverse, skewness
 from simqueue.statistics.intervals import CONFIDENCE, check_confidence
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-_SMALL_SKEWNESS = 1e-6
-"""Below this Hall's transformation is the identity to all digits, and its formula divides by zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +55,7 @@ def ratio_of_means(values: Sequence[float], baseline: Sequence[float], confidenc
     pseudo = n * math.log(ratio) - (n - 1) * np.log(rests[0] / rests[1])
     error = float(pseudo.std(ddof=1)) / math.sqrt(n)
     t = float(scipy.special.stdtrit(max(1, n - 2), (1 + confidence) / 2))
-    skewness = _skewness(pseudo)
-    down = error * max(t, _hall(t, skewness, n))
-    up = error * max(t, -_hall(-t, skewness, n))
+    skewed = skewness(pseudo.tolist())
+    down = error * max(t, hall_inverse(t, skewed, n))
+    up = error * max(t, -hall_inverse(-t, skewed, n))
     return Ratio(ratio, ratio * math.exp(-down), ratio * math.exp(up))
-
-
-def _skewness(values: NDArray[np.float64]) -> float:
-    """Return the skewness of a sample, corrected for its size; 0 if there are too few values or they are equal."""
-    n = len(values)
-    deviations = values - values.mean()
-    variance = float(np.mean(deviations**2))
-    if n < 3 or variance == 0:
-        return 0.0
-    return float(np.mean(deviations**3) / variance**1.5) * math.sqrt(n * (n - 1)) / (n - 2)
-
-
-def _hall(t: float, skewness: float, n: int) -> float:
-    """Return the quantile, in standard errors, whose transformation by Hall is the quantile t."""
-    a = skewness / math.sqrt(n)
-    if abs(a) < _SMALL_SKEWNESS:
-        return t
-    return 3 / a * (float(np.cbrt(1 + a * (t - a / 6))) - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,11 @@ from simqueue.errors import InputError
 from simqueue.experiment.comparing import compared
 from simqueue.experiment.matching import predict
 from simqueue.experiment.offered_load import policy_loads
-from simqueue.experiment.verification import AGREES, DIFFERS, NOT_ENOUGH, verdict
+from simqueue.experiment.verification import AGREES, DIFFERS, NOT_ENOUGH, judge
 from simqueue.results.replicated import INTERVAL_COLUMNS, is_percentile, too_small
 from simqueue.scenario import from_mapping
 from simqueue.schedulers import SCHEDULERS, Continuous
 from simqueue.statistics.estimate import estimate
-from simqueue.statistics.intervals import Interval
 
 
 def scenario(rate: float = 6.0, requests: int = 150, **more: Any) -> dict[str, Any]:
@@ -366,13 +366,40 @@ def test_a_comparison_is_paired_and_corrected() -> None:
         compared(result, "chunkd", ["mean_ttft_ms"])
 
 
+def around(mean: float, error: float, n: int = 10) -> list[float]:
+    """Return values with this mean and standard error."""
+    shape = np.arange(n) - (n - 1) / 2
+    return (mean + shape / shape.std(ddof=1) * error * n**0.5).tolist()
+
+
 def test_the_rule_of_verify() -> None:
-    """A mean agrees within three half-widths or 2 %; with a half-width beyond 3 % there is no verdict."""
-    assert verdict(100.0, Interval(102.5, 0.9, 10)) == AGREES
-    assert verdict(100.0, Interval(101.9, 0.01, 10)) == AGREES
-    assert verdict(100.0, Interval(103.0, 0.9, 10)) == DIFFERS
-    assert verdict(100.0, Interval(100.0, 3.1, 10)) == NOT_ENOUGH
-    assert verdict(100.0, Interval(100.0, None, 1)) == NOT_ENOUGH
+    """A mean differs if its t-test says so, and agrees only if an error of 5 % would have been found.
+
+    With ten values, Student's t at 5 % is 2.262, and a shift of 3.6 standard errors exceeds it with probability 0.9.
+    """
+    assert judge(around(102, 1), 100) == (pytest.approx(0.036, rel=0.03), AGREES)
+    assert judge(around(102.4, 1), 100)[1] == DIFFERS
+    assert judge(around(100.5, 0.1), 100)[1] == DIFFERS
+    assert judge(around(102.4, 1), 100, rows=28)[1] == NOT_ENOUGH  # 4.3 standard errors, and 6 are needed to be sure
+    assert judge(around(102, 2), 100)[1] == NOT_ENOUGH
+    assert judge(around(108.9, 2.99 / 2.262), 100)[1] == DIFFERS
+    assert judge([100.0], 100) == (None, NOT_ENOUGH)
+
+
+def test_an_approximate_theory_is_allowed_its_error() -> None:
+    """Within 1.5 % of a theory that is that good there is no difference; the error adds to what can be detected."""
+    exact, wide = judge(around(101, 0.1), 100), judge(around(101, 0.1), 100, error=0.015)
+    assert (exact[1], wide[1]) == (DIFFERS, AGREES)
+    assert wide[0] == pytest.approx(exact[0] + 0.015)
+
+
+def test_verify_says_which_error_it_would_find(command: Callable[..., Any]) -> None:
+    """Each row has its detectable error and its share of the significance, and the table explains them."""
+    found = json.loads(command("verify", "--case", "slots-for-all", "--replications", "3", "--json").out)
+    assert [row["significance"] for row in found] == [0.025, 0.025]
+    for row in found:
+        assert row["half_width"] / row["theory"] < row["detectable_error"] < 0.05
+        assert row["verdict"] == AGREES
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,54 @@ def compare(
     """
 
 
+@command("best:best")
+def best(
+    scenario: Scenario,
+    set_: Set = None,
+    seed: Seed = None,
+    metric: Annotated[
+        str, Option("--metric", metavar="COLUMN", help="Column of the summary that decides.")
+    ] = "mean_ttft_ms",
+    largest: Annotated[
+        bool | None,
+        Option(
+            "--largest/--smallest",
+            help="Whether larger or smaller values are better. Default: larger for throughput and goodput.",
+            show_default=False,
+        ),
+    ] = None,
+    zone: Annotated[
+        str,
+        Option(
+            "--zone",
+            metavar="DIFFERENCE",
+            help="Difference that does not matter: in the unit of the metric, or as a share of the best mean after ten "
+            "replications, such as 5%.",
+        ),
+    ] = "5%",
+    confidence: Annotated[float, Option("--confidence", metavar="P", help="Probability of a right selection.")] = 0.95,
+    max_replications: Annotated[
+        int, Option("--max-replications", metavar="N", min=10, help="End without a decision after this many.")
+    ] = 1000,
+    out: Annotated[
+        Path | None,
+        Option("--out", metavar="DIR", help="Folder for the tables of all runs. Default: none are written."),
+    ] = None,
+    workers: Workers = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+    import_: Import = None,
+    debug: Debug = False,
+) -> None:
+    """Find the best policy with as few runs as needed.
+
+    All policies run on the same requests. After ten replications, and after every stage of some more, policies that can
+    hardly be the best are dropped and not run any further. The policy that is left is, with the given probability, the
+    best or within the zone of the best. Prints the ranking, which policies are not told apart from the best, and the
+    number of runs, beside the number that equal allocation (no policy is dropped) would have taken.
+    """
+
+
 @command("capacity:capacity")
 def capacity(
     scenario: Scenario,
@@ -189,7 +237,15 @@ def verify(
     case: Annotated[
         list[str] | None, Option("--case", metavar="NAME", help="Run only this built-in case. Repeatable.")
     ] = None,
-    replications: Annotated[int, Option("--replications", metavar="N", min=2, help="Independent runs per case.")] = 10,
+    replications: Annotated[
+        int | None,
+        Option(
+            "--replications",
+            metavar="N",
+            min=2,
+            help="Independent runs. Default: 40 short ones of each built-in case, 10 of a scenario.",
+        ),
+    ] = None,
     workers: Workers = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -198,8 +254,9 @@ def verify(
 ) -> None:
     """Compare simulated means with exact queueing theory.
 
-    A mean agrees if it is within three half-widths of its confidence interval, or within 2 %. If the half-width is
-    above 3 %, the verdict is "not enough runs".
+    Each row says the smallest error that its runs would find with probability 0.9. A mean differs if a t-test says so,
+    with a significance of 5 % for all rows together. It agrees if it does not and an error of 5 % would have been
+    found; otherwise the verdict is "not enough runs".
 
     Exits with 1 if a mean differs, otherwise with 0.
     """
