@@ -6,6 +6,7 @@ finds the beginnings of prompts in its cache. Only the rest is work, so each pol
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -22,6 +23,7 @@ from simqueue.scenario.traffic import make_traffic
 from simqueue.schedulers import Policy
 from simqueue.simulation.recording import Recording
 from simqueue.theory.lengths import Lengths, Shared, from_moments, from_sample
+from simqueue.workload.arrivals.base import ArrivalProcess
 from simqueue.workload.build import build_arrivals, build_lengths
 from simqueue.workload.lengths.base import LengthDistribution
 from simqueue.workload.reuse import Reused, SeenPrefixes, reused
@@ -39,6 +41,7 @@ _CERTAIN = 0.95
 """Hits are known before a run if at least this share of the tokens in common is certain to stay cached."""
 
 Integers = NDArray[np.int64]
+Sample = tuple[Integers, Integers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +56,17 @@ class Demand:
         Squared coefficient of variation of the gaps between their arrivals.
     lengths : Lengths
         Of admitted requests, with the outputs that are made for them.
+    sample : (int64 array, int64 array) or None
+        Prompt and output lengths of admitted requests; None if a prefix cache has parts of the prompts.
+    irregular : str
+        Empty, or in what the arrivals differ from a renewal process.
     """
 
     rate_rps: float | None
     gap_scv: float
     lengths: Lengths
+    sample: Sample | None = None
+    irregular: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +109,8 @@ def offered(scenario: ResolvedScenario, requests: Sequence[Request] | None = Non
     prompts, outputs = (one.sample(stream(0, 0, f"capacity.{i}"), SAMPLE) for i, one in enumerate((prompt, output)))
     gap_scv = 1.0 if arrivals.gap_scv is None else arrivals.gap_scv
     moments = _moments(prompt, output, prompts, outputs)
-    return Offered(Demand(arrivals.mean_rate_rps, gap_scv, moments), prompts, outputs)
+    demand = Demand(arrivals.mean_rate_rps, gap_scv, moments, (prompts, outputs), _irregular(arrivals))
+    return Offered(demand, prompts, outputs)
 
 
 def asked_of(policy: Policy, load: Offered, recording: Recording | None = None) -> Demand:
@@ -125,8 +135,17 @@ def asked_of(policy: Policy, load: Offered, recording: Recording | None = None) 
     found = _with_hits(policy, load, made, recording)
     if found is None and (made == load.outputs).all():
         return load.all
-    lengths = found or from_sample(load.prompts[admitted], made[admitted])
-    return Demand(*_rate(load, admitted), lengths)
+    sample = load.prompts[admitted], made[admitted]
+    lengths = found or from_sample(*sample)
+    return Demand(*_rate(load, admitted), lengths, None if found else sample, load.all.irregular)
+
+
+def _irregular(arrivals: ArrivalProcess) -> str:
+    """Return in what arrivals differ from a renewal process: its counts vary as its gaps do."""
+    if arrivals.gap_scv is None or arrivals.dispersion is None:
+        return "the rate of arrivals changes with time"
+    alike = math.isclose(arrivals.gap_scv, arrivals.dispersion, rel_tol=1e-6, abs_tol=1e-9)
+    return "" if alike else "arrivals depend on each other"
 
 
 def _moments(prompt: LengthDistribution, output: LengthDistribution, prompts: Integers, outputs: Integers) -> Lengths:
@@ -147,7 +166,8 @@ def _observed(requests: Sequence[Request]) -> Offered | None:
     prompts = np.array([request.prompt_tokens for request in requests])
     outputs = np.array([request.output_tokens for request in requests])
     rate_rps, gap_scv = _observed_rate(np.array([request.arrival_s for request in requests]))
-    return Offered(Demand(rate_rps, gap_scv, from_sample(prompts, outputs)), prompts, outputs, requests)
+    demand = Demand(rate_rps, gap_scv, from_sample(prompts, outputs), (prompts, outputs))
+    return Offered(demand, prompts, outputs, requests)
 
 
 def _observed_rate(arrival_s: NDArray[np.float64]) -> tuple[float | None, float]:

@@ -11,10 +11,10 @@ from simqueue.steptime import StepTime
 from simqueue.steptime.base import Batch
 from simqueue.steptime.linear import ConstantStepTime, LinearStepTime
 from simqueue.theory.bulk import slotted_continuous, timed_batching
-from simqueue.theory.capacity import wave_seconds
 from simqueue.theory.disciplines import priority_waits
 from simqueue.theory.sharing import free_slots, shared_decoding
 from simqueue.theory.single_server import mg1
+from simqueue.theory.waves import wave_seconds
 from simqueue.workload.arrivals.settings import PoissonArrivalsSettings
 from simqueue.workload.build import build_lengths
 from simqueue.workload.lengths.base import LengthDistribution

@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from simqueue.errors import InputError
 from simqueue.experiment.build import build_all
 from simqueue.experiment.demand import Demand, Offered, asked_of, offered
+from simqueue.experiment.limit import Limit, limit_of
 from simqueue.request import Request
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
 from simqueue.schedulers import Policy
 from simqueue.schedulers.declarations import declared_batching
 from simqueue.simulation.recording import Recording
 from simqueue.steptime import StepTime
-from simqueue.theory.capacity import COMPUTE_BOUND, Capacity, Server, capacity
-from simqueue.theory.lengths import Lengths
+from simqueue.theory.limits import Capacity, Server
 from simqueue.theory.operating_point import OperatingPoint, operating_point, outside_domain
 
-NEAR = 1.25
-"""If the limits by slots and by token budget are within this factor, and the budget is below SMALL prompts, simulated
-capacities were 3 to 15 % below the capacity law (8B on the roofline of an H100, 64 slots, budgets of 512 to 1,536,
-prompts of 1,050 tokens)."""
-SMALL = 2.0
-_OF_PROMPTS = 1000
-"""Policies with whole prompts get a caution if the longest of so many prompts is longer than the budget."""
-_LONG_PROMPTS = "prompts longer than the token budget run alone, when nothing else runs: the capacity is too high"
-
+MOST_GAP_SCV = 4.0
+"""Estimates were compared with simulations up to this squared coefficient of variation of the gaps between arrivals."""
 
 _OF_CAPACITY: Mapping[str, Callable[[Capacity], Any]] = {
     "capacity_rps": lambda limit: limit.max_rate_rps,
@@ -71,6 +64,8 @@ class PolicyLoad:
         Empty, or why there is a load but no estimate.
     failed : bool
         Whether there is no capacity because of a fault of the law.
+    low_rps, high_rps : float or None
+        Bounds of the capacity where it is less sure than usual.
     """
 
     capacity: Capacity | None
@@ -80,6 +75,13 @@ class PolicyLoad:
     caution: str = ""
     no_estimate: str = ""
     failed: bool = False
+    low_rps: float | None = None
+    high_rps: float | None = None
+
+    @property
+    def sure(self) -> bool:
+        """Whether there is a load, and the closed form of the capacity was compared with simulations like this."""
+        return self.load is not None and not self.caution
 
     @property
     def notes(self) -> list[str]:
@@ -87,11 +89,27 @@ class PolicyLoad:
         no_estimate = f"no estimates of latencies: {self.no_estimate}" if self.no_estimate else ""
         return [note for note in (self.why_not, self.caution, no_estimate) if note]
 
+    def warnings(self, policy: str) -> list[str]:
+        """Return what a run has to say about the load of this policy."""
+        if self.failed:
+            return [f"{policy}: no load: {self.why_not}"]
+        if self.load is None or not self.caution:
+            return []
+        return [f"{policy}: the load of {self.load:.2f} is not sure: {self.caution}{self._load_between()}"]
+
+    def _load_between(self) -> str:
+        if self.load is None or self.capacity is None or not self.low_rps or not self.high_rps:
+            return ""
+        rate_rps = self.load * self.capacity.max_rate_rps
+        return f", the load between {rate_rps / self.high_rps:.2f} and {rate_rps / self.low_rps:.2f}"
+
     def plain(self) -> dict[str, Any]:
         """Return what is known as plain values: None if undefined or without a limit."""
         limit, point = self.capacity, self.estimate
         return {
             **{key: None if limit is None else value(limit) for key, value in _OF_CAPACITY.items()},
+            "capacity_low_rps": self.low_rps,
+            "capacity_high_rps": self.high_rps,
             "load": self.load,
             **{key: None if point is None else value(point) for key, value in _OF_ESTIMATE.items()},
             "note": "; ".join(self.notes) or None,
@@ -151,40 +169,47 @@ def _policy_load(
         return PolicyLoad(None, None, None, f"the capacity law failed: {error}", failed=True)
 
 
-def loaded(step_time: StepTime, described: Server, asked: Demand, *, estimates: bool = True) -> PolicyLoad:
-    """Return capacity, load and, if they are wanted, estimates of one policy, which `described` describes."""
-    limit = capacity(step_time, asked.lengths, described)
-    doubt = _caution(limit, described, asked.lengths)
-    if asked.rate_rps is None:
-        return PolicyLoad(limit, None, None, caution=doubt)
-    load = asked.rate_rps / limit.max_rate_rps
-    if not estimates:
-        return PolicyLoad(limit, load, None, caution=doubt)
-    why = outside_domain(step_time, asked.lengths, described, limit, load)
-    if why:
-        return PolicyLoad(limit, load, None, caution=doubt, no_estimate=why)
-    point = operating_point(step_time, asked.lengths, described, asked.rate_rps, gap_scv=asked.gap_scv, known=limit)
-    return PolicyLoad(limit, load, point, caution=doubt)
+def loaded(
+    step_time: StepTime, described: Server, asked: Demand, *, estimates: bool = True, known: Limit | None = None
+) -> PolicyLoad:
+    """Return capacity, load and, if they are wanted, estimates of one policy, which `described` describes.
 
-
-def _caution(limit: Capacity, described: Server, lengths: Lengths) -> str:
-    """Return a caution where the budget delays prompts in a way that the capacity law ignores."""
-    budget = described.max_num_batched_tokens
-    if budget is None:
-        return ""
-    if described.batching != "chunked":
-        return _LONG_PROMPTS if lengths.longest(_OF_PROMPTS)[0] > budget else ""
-    if budget >= SMALL * lengths.new:
-        return ""
-    # Prompts wait for the token budget while they hold slots.
-    slots_rps, compute_rps = limit.limits_rps["slots"], limit.limits_rps["compute"]
-    budget_rps = min(limit.limits_rps["tokens"], compute_rps)
-    if not 1 / NEAR < budget_rps / slots_rps < NEAR or compute_rps < COMPUTE_BOUND * slots_rps:
-        return ""
-    return (
-        f"slots ({slots_rps:.3g} req/s) and token budget ({budget_rps:.3g} req/s, about one prompt) "
-        "limit at nearly the same rate: the capacity can be up to 15 % too high"
+    Parameters
+    ----------
+    step_time : StepTime
+    described : Server
+    asked : Demand
+    estimates : bool
+    known : Limit, optional
+        The result of `limit_of`, which does not depend on the rate, if the caller has it.
+    """
+    limit = known or limit_of(step_time, described, asked)
+    found = PolicyLoad(
+        limit.capacity, None, None, caution=limit.caution, low_rps=limit.low_rps, high_rps=limit.high_rps
     )
+    if asked.rate_rps is None:
+        return found
+    load = asked.rate_rps / limit.capacity.max_rate_rps
+    found = replace(found, load=load)
+    if not estimates:
+        return found
+    why = _no_estimates(step_time, described, asked, limit, load)
+    if why:
+        return replace(found, no_estimate=why)
+    point = operating_point(
+        step_time, asked.lengths, described, asked.rate_rps, gap_scv=asked.gap_scv, known=limit.capacity
+    )
+    return replace(found, estimate=point)
+
+
+def _no_estimates(step_time: StepTime, described: Server, asked: Demand, limit: Limit, load: float) -> str:
+    """Return why there are no estimates, or an empty text."""
+    outside = asked.irregular or outside_domain(step_time, asked.lengths, described, limit.capacity, load)
+    if outside:
+        return outside
+    if asked.gap_scv > MOST_GAP_SCV:
+        return f"gaps between arrivals have a squared CV of {asked.gap_scv:.3g}; at most {MOST_GAP_SCV:g} was compared"
+    return "the capacity is not sure" if limit.caution else ""
 
 
 def server(built: Policy) -> Server | None:
@@ -201,4 +226,7 @@ def server(built: Policy) -> Server | None:
         block_size=kv.block_size,
         reserve_tokens=kv.reserve_tokens,
         depth=built.depth,
+        spare_blocks=kv.watermark_blocks,
+        whole_context=batching.whole_context,
+        keeps_evicted=kv.shares,
     )

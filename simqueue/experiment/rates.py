@@ -10,6 +10,7 @@ import numpy as np
 from simqueue.errors import InputError
 from simqueue.experiment.build import build_all
 from simqueue.experiment.demand import Offered, asked_of, offered
+from simqueue.experiment.limit import limit_of
 from simqueue.experiment.offered_load import PolicyLoad, loaded, server
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import run
@@ -70,14 +71,15 @@ def curves(scenario: ResolvedScenario, points: int = 60) -> list[Curve]:
             continue
         try:
             asked = asked_of(built[policy.name], load)
-            limit = loaded(policy.step_time, described, asked).capacity
+            limit = limit_of(policy.step_time, described, asked)
         except InputError:
             continue  # without a capacity there is no curve; the table says why
-        if limit is None:
-            continue
-        rates = np.linspace(0.02, 1.2, points) * limit.max_rate_rps
-        loads = [loaded(policy.step_time, described, replace(asked, rate_rps=float(rate))) for rate in rates]
-        found.append(Curve(policy.name, limit.max_rate_rps, tuple(rates.tolist()), _values(loads, rates.tolist())))
+        rates = np.linspace(0.02, 1.2, points) * limit.capacity.max_rate_rps
+        at = [replace(asked, rate_rps=float(rate)) for rate in rates]
+        loads = [loaded(policy.step_time, described, one, known=limit) for one in at]
+        found.append(
+            Curve(policy.name, limit.capacity.max_rate_rps, tuple(rates.tolist()), _values(loads, rates.tolist()))
+        )
     return found
 
 

@@ -127,7 +127,7 @@ def result_of(
             *common_notes([one.notes for one in made]),
             *warm.notes,
             *precision_note(played, made),
-            *(f"{name}: no load: {found.why_not}" for name, found in loads.items() if found.failed),
+            *(warning for name, found in loads.items() for warning in found.warnings(name)),
         ],
         offered={
             name: OfferedLoad(found.load, found.capacity.binding if found.capacity else None)

@@ -99,12 +99,15 @@ class Batching:
         Token budget of a step; None: no limit.
     chunk_tokens : int or None
         Most prompt tokens per request and step; None: only the budget limits them.
+    whole_context : bool
+        Whether a request is admitted only if blocks for all its known tokens are free, though it runs in chunks.
     """
 
     kind: Literal["static", "separate", "mixed", "chunked"]
     max_num_seqs: int
     max_num_batched_tokens: int | None = None
     chunk_tokens: int | None = None
+    whole_context: bool = False
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -6,7 +6,7 @@ modelled.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from mypy_extensions import mypyc_attr
 
@@ -80,8 +80,8 @@ class VllmV0(IterationPolicy):
     def batching(self) -> Batching:
         """Prompts run in chunks, together with decodes, or whole in steps of their own."""
         flags = self.flags
-        chunked = flags.enable_chunked_prefill
-        return Batching("chunked" if chunked else "separate", flags.max_num_seqs, flags.max_num_batched_tokens)
+        kind: Literal["chunked", "separate"] = "chunked" if flags.enable_chunked_prefill else "separate"
+        return Batching(kind, flags.max_num_seqs, flags.max_num_batched_tokens, whole_context=True)
 
     def _fits_padded(self, job: Job, step: Step) -> bool:
         lengths = [new for _, new in step.pieces] + [job.rest_tokens]

@@ -231,7 +231,8 @@ class VllmV1(IterationPolicy):
         """Prompts run in chunks, together with decodes."""
         flags = self.flags
         cap = flags.long_prefill_token_threshold or None
-        return Batching("chunked", flags.max_num_seqs, flags.max_num_batched_tokens, cap)
+        whole = flags.scheduler_reserve_full_isl
+        return Batching("chunked", flags.max_num_seqs, flags.max_num_batched_tokens, cap, whole)
 
     def _urgency(self, job: Job) -> tuple[int, float, str]:
         request = job.request

@@ -9,6 +9,8 @@ from simqueue.steptime.base import Batch, StepTime
 
 _EXACT = 1e-9
 """Largest relative error at which a model counts as affine; it allows for rounding only."""
+_LONG = 16
+"""So many average prompts are as long as a long one."""
 _MOST_PROMPTS = 4096
 """In a step with more prompts, each further one costs as much as the last ones did up to this number."""
 
@@ -112,7 +114,11 @@ def fit(step: StepTime, at: Composition) -> Affine:
     a = here - b * decodes - c * tokens - d * context
     elsewhere = seconds(3 * decodes, 5 * tokens, 7 * context)
     predicted = a + 3 * b * decodes + 5 * c * tokens + 7 * d * context
-    # A roofline can be linear within a narrow range. A step with nearly no prompt tokens lies outside that range.
-    light = step.seconds(Batch(decodes, decodes, context, ((0, 1),), decodes + 1))
-    misfit = max(abs(predicted - elsewhere) / elsewhere, abs(a + b * decodes + c + d * context - light) / light)
+    # A roofline can be linear within a narrow range. Steps with nearly no prompt tokens, with one whole prompt, or with
+    # a long one lie outside that range.
+    misfit = abs(predicted - elsewhere) / elsewhere
+    whole = max(1, round(at.prompt_tokens / at.prompts)) if at.prompts else 1
+    for other in (1, whole, _LONG * whole):
+        found = step.seconds(Batch(decodes, decodes, context, ((0, other),), decodes + 1))
+        misfit = max(misfit, abs(a + b * decodes + c * other + d * context - found) / found)
     return Affine(a, b, c, d, misfit < _EXACT)

@@ -23,94 +23,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 
 from simqueue.errors import InputError
-from simqueue.steptime.base import Batch, StepTime
+from simqueue.steptime.base import StepTime
 from simqueue.theory.affine import Affine, Composition, fit, step_seconds
 from simqueue.theory.binomial import binomial_pmf
 from simqueue.theory.lengths import Lengths
+from simqueue.theory.limits import COMPUTE_BOUND, Capacity, Resource, Server
 from simqueue.theory.mixture import StepSizes, average_seconds
+from simqueue.theory.waves import waves
 
-Resource = Literal["slots", "tokens", "kv", "compute"]
-COMPUTE_BOUND = 1.01
-"""Compute is the limit if unlimited slots, tokens and KV would raise the rate by less than this factor."""
 _MANY_SLOTS = 4096
 """With more slots, the number of prompts in a step hardly varies, so the duration of the mean step is enough."""
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """The limits of a replica.
-
-    Attributes
-    ----------
-    batching : {"mixed", "separate", "chunked", "static"}
-        Whole prompts together with decodes, prompts in separate steps, chunks together with decodes, or padded waves.
-    max_num_seqs : int
-    max_num_batched_tokens : int or None
-        None means no limit.
-    chunk_tokens : int or None
-        Largest number of prompt tokens per request and step.
-    kv_blocks : int or None
-        Blocks of the KV pool; None means no limit.
-    block_size : int
-        Tokens per block.
-    reserve_tokens : int or "request_max" or None
-        Tokens reserved per request, "request_max" for prompt and output, or None if blocks are allocated as needed.
-    depth : int
-        Steps in flight at one time. With 2, a request keeps its slot and its blocks for one step after its last token.
-    """
-
-    batching: Literal["mixed", "separate", "chunked", "static"]
-    max_num_seqs: int
-    max_num_batched_tokens: int | None = None
-    chunk_tokens: int | None = None
-    kv_blocks: int | None = None
-    block_size: int = 16
-    reserve_tokens: int | Literal["request_max"] | None = None
-    depth: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """The capacity of a server.
-
-    Attributes
-    ----------
-    max_rate_rps : float
-        Largest rate in requests per second; above it the queue grows without bound.
-    binding : str
-        The resource that limits the rate: slots, tokens, kv or compute; for static batching slots or kv.
-    limits_rps : mapping of resource to float
-        Largest rate if this were the only limit; for compute, if there were no other. None is below `max_rate_rps`.
-    steps_per_request : float
-        g of the binding resource.
-    step_s : float
-        Duration of an average step at saturation.
-    running : float
-        Requests in an average step at saturation.
-    """
-
-    max_rate_rps: float
-    binding: Resource
-    limits_rps: Mapping[Resource, float]
-    steps_per_request: float
-    step_s: float
-    running: float
-
-    @property
-    def felt_rps(self) -> dict[Resource, float]:
-        """`limits_rps` with infinity for resources that cost less than 1 % beside compute: the least one is binding."""
-        if self.binding != "compute":
-            return dict(self.limits_rps)
-        felt = COMPUTE_BOUND * self.max_rate_rps
-        return {
-            name: math.inf if name != "compute" and rate <= felt else rate for name, rate in self.limits_rps.items()
-        }
 
 
 def capacity(step: StepTime, lengths: Lengths, server: Server) -> Capacity:
@@ -129,7 +56,7 @@ def capacity(step: StepTime, lengths: Lengths, server: Server) -> Capacity:
         If the KV pool does not hold one request.
     """
     if server.batching == "static":
-        return _waves(step, lengths, server)
+        return waves(step, lengths, server)
     required = _required_steps(lengths, server)
     binding: Resource = max(required, key=lambda name: required[name])
     g = required[binding]
@@ -353,47 +280,3 @@ def _prompts_together(lengths: Lengths, server: Server, g: float) -> float:
     if server.max_num_batched_tokens is not None:
         together = min(together, max(1.0, server.max_num_batched_tokens / lengths.new))
     return max(1.0, together)
-
-
-def _waves(step: StepTime, lengths: Lengths, server: Server) -> Capacity:
-    """Return the capacity of static batching: full waves, padded to their longest prompt and longest output."""
-    rows = _rows_that_fit(lengths, server)
-    binding: Resource = "slots" if rows == server.max_num_seqs else "kv"
-    prompt, output = lengths.longest(rows)
-    low = math.floor(output)
-    seconds = [wave_seconds(step, rows, round(prompt), n) for n in (low, low + 1)]
-    wave_s = seconds[0] + (output - low) * (seconds[1] - seconds[0])
-    rate = rows / wave_s
-    return Capacity(rate, binding, {binding: rate}, output / rows, wave_s / output, float(rows))
-
-
-def _rows_that_fit(lengths: Lengths, server: Server) -> int:
-    """Return the rows of the largest wave; more rows need more blocks, and no smaller ones."""
-    if server.kv_blocks is None:
-        return server.max_num_seqs
-    fits, too_many = 0, min(server.max_num_seqs, server.kv_blocks) + 1
-    while too_many - fits > 1:
-        rows = (fits + too_many) // 2
-        if rows * _row_blocks(lengths, server, rows) <= server.kv_blocks:
-            fits = rows
-        else:
-            too_many = rows
-    if not fits:
-        raise InputError(f"the KV pool of {server.kv_blocks} blocks cannot hold one average request")
-    return fits
-
-
-def _row_blocks(lengths: Lengths, server: Server, rows: int) -> int:
-    """Return the blocks that a wave of `rows` requests needs for each of them."""
-    prompt, output = lengths.longest(rows)
-    tokens = server.reserve_tokens if isinstance(server.reserve_tokens, int) else prompt + output - 1
-    return math.ceil(tokens / server.block_size)
-
-
-def wave_seconds(step: StepTime, rows: int, prompt_tokens: int, output_tokens: int) -> float:
-    """Return the duration in seconds of a padded wave of equal rows: its prefill and output_tokens - 1 decode steps."""
-    prefill_s = step.seconds(Batch(prefill=((0, prompt_tokens),) * rows, sampled_rows=rows))
-    if output_tokens <= 1:
-        return prefill_s
-    first = Batch(rows, rows, rows * (prompt_tokens + 1), sampled_rows=rows)
-    return prefill_s + math.fsum(step.durations(first, output_tokens - 1))

@@ -21,9 +21,10 @@ import numpy as np
 from simqueue.errors import InputError
 from simqueue.steptime.base import StepTime
 from simqueue.theory.affine import Affine, fit
-from simqueue.theory.capacity import Capacity, Server, capacity, composition
+from simqueue.theory.capacity import capacity, composition
 from simqueue.theory.domain import at_least, positive
 from simqueue.theory.lengths import Lengths
+from simqueue.theory.limits import Capacity, Server
 from simqueue.theory.mixture import StepSizes, poisson_seconds
 
 MOST_LOAD = 0.95

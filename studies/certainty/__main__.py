@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from studies.certainty import coverage
+from studies.certainty import coverage, law
 from studies.command import run
 
-PARTS: Mapping[str, Callable[[Path], list[Path]]] = {"coverage": coverage.write}
+PARTS: Mapping[str, Callable[[Path], list[Path]]] = {"coverage": coverage.write, "law": law.write}
 """Name -> the function that writes the page of a part to a folder."""
 
 

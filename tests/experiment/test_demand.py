@@ -259,7 +259,7 @@ def test_capacity_counts_the_hits_that_are_certain() -> None:
     found = policy_loads(from_mapping(SHARED_SYSTEM_PROMPT).resolve())
     capacities = {name: one.capacity.max_rate_rps for name, one in found.items() if one.capacity}
     assert capacities["on"] == pytest.approx(60.3, rel=0.05)
-    assert capacities["off"] == pytest.approx(5.3, rel=0.01)
+    assert capacities["off"] == pytest.approx(5.3, rel=0.02)
 
 
 def test_a_warm_up_hides_no_latencies_of_a_policy_whose_cache_keeps_up() -> None:

@@ -30,8 +30,8 @@ BUDGET = {"max_num_seqs": 4, "max_num_batched_tokens": 64}
         ("continuous", BUDGET, Batching("mixed", 4, 64)),
         ("continuous", {**BUDGET, "prefill": "separate"}, Batching("separate", 4, 64)),
         ("static", {"max_num_seqs": 4}, Batching("static", 4)),
-        (VllmV0, BUDGET, Batching("separate", 4, 64)),
-        (VllmV0, {**BUDGET, "enable_chunked_prefill": True}, Batching("chunked", 4, 64)),
+        (VllmV0, BUDGET, Batching("separate", 4, 64, whole_context=True)),
+        (VllmV0, {**BUDGET, "enable_chunked_prefill": True}, Batching("chunked", 4, 64, whole_context=True)),
     ],
 )
 def test_policies_say_how_they_batch(scheduler: Any, keys: dict[str, Any], batching: Batching) -> None:

@@ -13,8 +13,9 @@ from simqueue.experiment.rates import saturation_throughput
 from simqueue.scenario import from_mapping
 from simqueue.steptime.linear import LinearStepTime
 from simqueue.theory.bulk import continuous_over_static
-from simqueue.theory.capacity import Server, capacity
+from simqueue.theory.capacity import capacity
 from simqueue.theory.lengths import from_moments
+from simqueue.theory.limits import Server
 from simqueue.theory.operating_point import operating_point
 
 from .oracles import affine_steps

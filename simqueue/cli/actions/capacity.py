@@ -12,6 +12,7 @@ from simqueue import figures
 from simqueue.cli.actions.common import load_scenario, print_json
 from simqueue.cli.actions.screen import print_by_name, progress_bar
 from simqueue.errors import InputError
+from simqueue.experiment.carried import carried
 from simqueue.experiment.offered_load import PolicyLoad, policy_loads
 from simqueue.experiment.rates import SHARES, curves, simulated
 from simqueue.outputs import Outputs, Place
@@ -19,6 +20,10 @@ from simqueue.scenario import ResolvedScenario
 
 _ROWS = (
     ("capacity", "req/s", "capacity_rps"),
+    ("at least", "req/s", "capacity_low_rps"),
+    ("at most", "req/s", "capacity_high_rps"),
+    ("simulated backlog", "req/s", "simulated_rps"),
+    ("+-", "req/s", "simulated_half_width_rps"),
     ("limited by", "", "binding"),
     *((f"{name} alone", "req/s", f"limits_rps.{name}") for name in ("slots", "tokens", "kv", "compute")),
     ("step at capacity", "ms", "saturated_step_ms"),
@@ -30,6 +35,7 @@ _ROWS = (
     ("running, estimate", "", "estimated_running"),
 )
 """Label, unit and key of each row of the table."""
+_ON_DEMAND = ("capacity_low_rps", "capacity_high_rps", "simulated_rps", "simulated_half_width_rps")
 
 
 def capacity(
@@ -37,6 +43,7 @@ def capacity(
     set_: list[str] | None,
     seed: int | None,
     json_: bool,
+    check: bool,
     figure: Path | None,
     simulate: bool,
     replications: int,
@@ -53,10 +60,13 @@ def capacity(
     with Outputs() as outputs:
         place = None if figure is None else outputs.file(figure)
         found = policy_loads(loaded)
+        values = {name: one.plain() for name, one in found.items()}
+        if check:
+            _add_simulated(values, loaded)
         if json_:
-            print_json({name: one.plain() for name, one in found.items()})
+            print_json(values)
         else:
-            _show(found)
+            _show(found, values)
         if place is not None:
             points = (replications, requests) if simulate else None
             _draw(loaded, place, points, workers, quiet=quiet)
@@ -64,12 +74,21 @@ def capacity(
                 typer.echo(f"written: {figure}")
 
 
-def _show(found: Mapping[str, PolicyLoad]) -> None:
+def _add_simulated(values: Mapping[str, dict[str, Any]], scenario: ResolvedScenario) -> None:
+    """Add what a backlog of each policy carries; None where none can be made, as without a capacity."""
+    backlogs = carried(scenario)
+    for name, of_policy in values.items():
+        one = backlogs.get(name)
+        of_policy["simulated_rps"] = None if one is None else one.rate_rps
+        of_policy["simulated_half_width_rps"] = None if one is None else one.half_width_rps
+
+
+def _show(found: Mapping[str, PolicyLoad], values: Mapping[str, dict[str, Any]]) -> None:
     """Print the table and how accurate it is; raise InputError if no policy has a capacity."""
     if not any(one.capacity for one in found.values()):
         raise InputError("; ".join(f"{name}: no capacity, {one.why_not}" for name, one in found.items()))
-    values = {name: one.plain() for name, one in found.items()}
-    lines = [(label, unit, [_cell(one, key) for one in values.values()]) for label, unit, key in _ROWS]
+    shown = [row for row in _ROWS if _is_shown(row[2], values)]
+    lines = [(label, unit, [_cell(one, key) for one in values.values()]) for label, unit, key in shown]
     print_by_name(tuple(values), lines)
     typer.echo(_accuracy(found))
     names: dict[str, list[str]] = {}
@@ -78,6 +97,11 @@ def _show(found: Mapping[str, PolicyLoad]) -> None:
             names.setdefault(note, []).append(name)
     for note, whose in names.items():
         typer.echo(f"{', '.join(whose)}: {note}")
+
+
+def _is_shown(key: str, values: Mapping[str, dict[str, Any]]) -> bool:
+    """Bounds and simulated rates are shown only if there are any."""
+    return key not in _ON_DEMAND or any(one.get(key) is not None for one in values.values())
 
 
 def _accuracy(found: Mapping[str, PolicyLoad]) -> str:

@@ -201,6 +201,10 @@ def capacity(
     set_: Set = None,
     seed: Seed = None,
     json_: Json = False,
+    check: Annotated[
+        bool,
+        Option("--check", help="Simulate a short backlog with each policy too, and print what it carries."),
+    ] = False,
     figure: Annotated[
         Path | None,
         Option("--figure", metavar="FILE", help="Draw throughput, TPOT and TTFT over the rate, as .png or .svg."),
@@ -220,7 +224,8 @@ def capacity(
     """Compute the capacity of each policy without a simulation.
 
     Prints the highest request rate that each policy can sustain, what limits it, and estimates of latencies at the
-    scenario's rate.
+    scenario's rate. Where the formula is known to be inexact, above all if a full KV pool evicts requests, the capacity
+    is found by playing some hundred requests through the rules of the policy, and bounds are printed too.
 
     Exits with 2 if there is no formula for the capacity of any policy. With --json, `note` gives the reason instead.
     """

@@ -1,0 +1,150 @@
+"""The capacity of a policy under a workload: the closed form where it was compared, a played backlog elsewhere."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from simqueue.experiment.demand import Demand, Sample
+from simqueue.steptime import StepTime
+from simqueue.steptime.base import Batch
+from simqueue.theory.affine import Composition, fit
+from simqueue.theory.capacity import capacity, composition
+from simqueue.theory.lengths import Lengths
+from simqueue.theory.limits import Capacity, Server
+from simqueue.theory.played import Played, played
+from simqueue.theory.played_waves import played_waves
+
+NEAR = 1.25
+"""If the limits by slots and by token budget are within this factor, and the budget is below SMALL prompts, simulated
+capacities were 3 to 15 % below the closed form (8B on the roofline of an H100, 64 slots, budgets of 512 to 1,536,
+prompts of 1,050 tokens)."""
+SMALL = 2.0
+DEVIATIONS = 3.0
+"""The pool counts as full at times if its mean level is within so many standard deviations of the top. Those of the
+level are taken as 1 / sqrt(running requests) of its mean, as if lengths were exponential."""
+MOST_LOSS = 0.015
+"""The closed form takes the duration of a step with an average prompt; more than this is a doubt."""
+_QUANTILES = tuple((i + 0.5) / 20 for i in range(20))
+_OF_PROMPTS = 1000
+"""Policies with whole prompts are in doubt if the longest of so many prompts is longer than the budget."""
+_TOGETHER = "equal outputs that start together end together, and so do their successors"
+"""The closed form stays a bound: it is right for requests that are spread evenly over time."""
+_ALIKE = 0.01
+"""Outputs whose squared coefficient of variation is smaller end together if they start together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The capacity of a policy and how sure it is.
+
+    Attributes
+    ----------
+    capacity : Capacity
+    low_rps, high_rps : float or None
+        Bounds, if the closed form does not describe the policy; None if it does, or if no bounds are known.
+    caution : str
+        Empty, or why the capacity is less sure than usual.
+    """
+
+    capacity: Capacity
+    low_rps: float | None = None
+    high_rps: float | None = None
+    caution: str = ""
+
+
+def limit_of(step_time: StepTime, described: Server, asked: Demand) -> Limit:
+    """Return the capacity of the policy that `described` describes.
+
+    Raises
+    ------
+    InputError
+        As `capacity`.
+    """
+    closed = capacity(step_time, asked.lengths, described)
+    full, other = _full(closed, described), _other_doubt(step_time, closed, described, asked)
+    doubt = full or other
+    if not doubt:
+        return Limit(closed)
+    if asked.sample is None:
+        return Limit(closed, caution=f"{doubt}: the capacity can be too high")
+    found = _played(step_time, asked.sample, asked.lengths, described, closed)
+    if found is None:
+        return Limit(closed, caution=f"{doubt}, and too few requests end in a short backlog: the capacity is not known")
+    if full and closed.binding != "kv" and not found.waits_for_blocks:
+        if not other:
+            return Limit(closed)
+        doubt = other
+    high_rps = max(found.high_rps, closed.max_rate_rps) if doubt == _TOGETHER else found.high_rps
+    between = f"between {found.low_rps:.3g} and {high_rps:.3g} req/s"
+    return Limit(found.capacity, found.low_rps, high_rps, f"{doubt}: the capacity is {between}")
+
+
+def _played(
+    step_time: StepTime, sample: Sample, lengths: Lengths, described: Server, closed: Capacity
+) -> Played | None:
+    if described.batching == "static":
+        return played_waves(step_time, sample, described, closed)
+    return played(step_time, sample, lengths, described, closed)
+
+
+def _full(closed: Capacity, described: Server) -> str:
+    """Return that the pool is full at times, which the closed form ignores, or an empty text."""
+    pressed_rps = (1 + DEVIATIONS / math.sqrt(closed.running)) * closed.max_rate_rps
+    if closed.limits_rps.get("kv", math.inf) >= pressed_rps:
+        return ""
+    if described.batching == "static":
+        return "the KV pool does not hold full waves"
+    if described.reserve_tokens is not None:
+        return "the KV pool is full at times"
+    return "the KV pool is full at times, and evicts requests whose tokens are computed again"
+
+
+def _other_doubt(step_time: StepTime, closed: Capacity, described: Server, asked: Demand) -> str:
+    """Return why the closed form does not describe the policy though the pool is large enough, or an empty text."""
+    if described.batching == "static":
+        return ""
+    lengths, sample = asked.lengths, asked.sample
+    at = composition(lengths, closed.steps_per_request, described)
+    if not fit(step_time, at).exact:
+        if lengths.output_variance <= _ALIKE * lengths.output**2:
+            return _TOGETHER
+        if sample is not None and _loss(step_time, at, lengths, sample) > MOST_LOSS:
+            return "long prompts make some steps much longer than a step with an average prompt"
+    return _delayed(closed, described, lengths)
+
+
+def _loss(step_time: StepTime, at: Composition, lengths: Lengths, sample: Sample) -> float:
+    """Return by how much more steps with a prompt take because prompts differ in length, over all steps."""
+    context = round(at.context_tokens)
+    decodes = round(at.decodes)
+
+    def seconds(past: int, tokens: int) -> float:
+        return step_time.seconds(Batch(decodes, decodes, context, ((past, tokens),), decodes + 1))
+
+    of_each = [seconds(0, int(tokens)) for tokens in np.quantile(sample[0], _QUANTILES)]
+    of_average = seconds(round(lengths.mean_position - lengths.new / 2), round(lengths.new))
+    return min(1.0, at.prompts) * (float(np.mean(of_each)) / of_average - 1)
+
+
+def _delayed(closed: Capacity, described: Server, lengths: Lengths) -> str:
+    """Return how the budget delays prompts in a way that the closed form ignores, or an empty text."""
+    budget = described.max_num_batched_tokens
+    if budget is None:
+        return ""
+    if described.batching != "chunked":
+        too_long = lengths.longest(_OF_PROMPTS)[0] > budget
+        return "prompts longer than the token budget run alone, when nothing else runs" if too_long else ""
+    if budget >= SMALL * lengths.new:
+        return ""
+    # Prompts wait for the token budget while they hold slots.
+    slots_rps, compute_rps = closed.limits_rps["slots"], closed.limits_rps["compute"]
+    budget_rps = min(closed.limits_rps["tokens"], compute_rps)
+    if not 1 / NEAR < budget_rps / slots_rps < NEAR:
+        return ""
+    return (
+        f"slots ({slots_rps:.3g} req/s) and token budget ({budget_rps:.3g} req/s, about one prompt) "
+        "limit at nearly the same rate"
+    )

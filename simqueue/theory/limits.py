@@ -1,0 +1,92 @@
+"""The limits of a server, and the capacity that follows from them: what the capacity law takes and gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Resource = Literal["slots", "tokens", "kv", "compute"]
+COMPUTE_BOUND = 1.01
+"""Compute is the limit if unlimited slots, tokens and KV would raise the rate by less than this factor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The limits of a replica.
+
+    Attributes
+    ----------
+    batching : {"mixed", "separate", "chunked", "static"}
+        Whole prompts together with decodes, prompts in separate steps, chunks together with decodes, or padded waves.
+    max_num_seqs : int
+    max_num_batched_tokens : int or None
+        None means no limit.
+    chunk_tokens : int or None
+        Largest number of prompt tokens per request and step.
+    kv_blocks : int or None
+        Blocks of the KV pool; None means no limit.
+    block_size : int
+        Tokens per block.
+    reserve_tokens : int or "request_max" or None
+        Tokens reserved per request, "request_max" for prompt and output, or None if blocks are allocated as needed.
+    depth : int
+        Steps in flight at one time. With 2, a request keeps its slot and its blocks for one step after its last token.
+    spare_blocks : int
+        Further blocks, which only running requests can take.
+    whole_context : bool
+        Whether a request is admitted only if blocks for its whole prompt are free, though it is computed in chunks.
+    keeps_evicted : bool
+        Whether an evicted request finds again what is left of its blocks in the pool.
+    """
+
+    batching: Literal["mixed", "separate", "chunked", "static"]
+    max_num_seqs: int
+    max_num_batched_tokens: int | None = None
+    chunk_tokens: int | None = None
+    kv_blocks: int | None = None
+    block_size: int = 16
+    reserve_tokens: int | Literal["request_max"] | None = None
+    depth: int = 1
+    spare_blocks: int = 0
+    whole_context: bool = False
+    keeps_evicted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """The capacity of a server.
+
+    Attributes
+    ----------
+    max_rate_rps : float
+        Largest rate in requests per second; above it the queue grows without bound.
+    binding : str
+        The resource that limits the rate: slots, tokens, kv or compute; for static batching slots or kv.
+    limits_rps : mapping of resource to float
+        Largest rate if this were the only limit; for compute, if there were no other. None is below `max_rate_rps`.
+    steps_per_request : float
+        g of the binding resource.
+    step_s : float
+        Duration of an average step at saturation.
+    running : float
+        Requests in an average step at saturation.
+    """
+
+    max_rate_rps: float
+    binding: Resource
+    limits_rps: Mapping[Resource, float]
+    steps_per_request: float
+    step_s: float
+    running: float
+
+    @property
+    def felt_rps(self) -> dict[Resource, float]:
+        """`limits_rps` with infinity for resources that cost less than 1 % beside compute: the least one is binding."""
+        if self.binding != "compute":
+            return dict(self.limits_rps)
+        felt = COMPUTE_BOUND * self.max_rate_rps
+        return {
+            name: math.inf if name != "compute" and rate <= felt else rate for name, rate in self.limits_rps.items()
+        }

@@ -1,0 +1,123 @@
+"""The capacity where the closed form is in doubt: against simulated backlogs, with bounds, and said aloud."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import simqueue as sq
+from simqueue.experiment.carried import carried
+from simqueue.experiment.offered_load import PolicyLoad, policy_loads
+from simqueue.scenario import from_mapping
+
+LINEAR = {"kind": "linear", "overhead_s": 0.01, "per_decode_s": 2e-4, "per_prefill_token_s": 5e-5}
+VLLM = {"engine": "vllm", "max_num_seqs": 64, "max_num_batched_tokens": 512}
+POLICIES = {
+    "v11": {**VLLM, "version": "0.11.0", "enable_prefix_caching": False},
+    "v33": {**VLLM, "version": "0.33.0"},
+    "chunked": {"scheduler": "chunked", "max_num_seqs": 64, "max_num_batched_tokens": 512},
+    "whole": {"scheduler": "continuous", "max_num_seqs": 64, "max_num_batched_tokens": 2048},
+    "apart": {"scheduler": "continuous", "prefill": "separate", "max_num_seqs": 64, "max_num_batched_tokens": 2048},
+    "waves": {"scheduler": "static", "max_num_seqs": 64},
+}
+
+
+def scenario(blocks: int = 120, **more: Any) -> dict[str, Any]:
+    """Return a scenario with prompts of 20 to 300 tokens, whose pool holds some ten requests."""
+    return {
+        "step_time": LINEAR,
+        "kv_cache": {"blocks": blocks},
+        "max_model_len": 1024,
+        "workload": {
+            "arrivals": {"process": "poisson", "rate_rps": 5.0},
+            "prompt_tokens": {"distribution": "uniform", "low": 20, "high": 300},
+            "output_tokens": {"distribution": "geometric", "mean": 40, "max": 400},
+            "num_requests": 30,
+        },
+        "policies": POLICIES,
+        **more,
+    }
+
+
+def load_of(made: dict[str, Any], policy: str) -> PolicyLoad:
+    """Return what is known of one policy without a run."""
+    return policy_loads(from_mapping(made).resolve())[policy]
+
+
+@pytest.fixture(scope="module")
+def backlogs() -> dict[str, float]:
+    """Return what a simulated backlog of each policy carries, in requests per second."""
+    return {name: one.rate_rps for name, one in carried(from_mapping(scenario()).resolve(), most=1000).items()}
+
+
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_a_full_pool_is_priced_and_bounded(policy: str, backlogs: dict[str, float]) -> None:
+    """With a pool full at times the capacity is within 10 % of a simulated backlog, which the bounds contain."""
+    found = load_of(scenario(), policy)
+    assert found.capacity is not None
+    assert found.capacity.max_rate_rps == pytest.approx(backlogs[policy], rel=0.10)
+    assert found.low_rps is not None
+    assert found.high_rps is not None
+    assert found.low_rps <= backlogs[policy] <= found.high_rps
+    assert not found.sure
+
+
+def test_a_large_pool_is_not_in_doubt() -> None:
+    """With blocks for all the closed form counts, and there are no bounds and no caution."""
+    loads = policy_loads(from_mapping(scenario(blocks=100_000)).resolve())
+    assert {name: (one.sure, one.low_rps, one.high_rps) for name, one in loads.items()} == dict.fromkeys(
+        POLICIES, (True, None, None)
+    )
+
+
+def test_equal_outputs_on_a_roofline_start_and_end_together() -> None:
+    """Prompts of 32 slots start in one step: the capacity is within 3 % of a backlog."""
+    made = scenario(100_000, policies={"whole": {**POLICIES["whole"], "max_num_seqs": 32}})
+    made["workload"]["output_tokens"] = {"distribution": "constant", "value": 40}
+    made["workload"]["prompt_tokens"] = {"distribution": "uniform", "low": 100, "high": 900}
+    made |= {"model": "llama-3.1-8b", "gpu": "h100-sxm"}
+    del made["step_time"]
+    found, simulated = load_of(made, "whole"), carried(from_mapping(made).resolve(), most=1000)["whole"]
+    assert found.capacity is not None
+    assert found.capacity.max_rate_rps == pytest.approx(simulated.rate_rps, rel=0.03)
+    assert found.caution.startswith("equal outputs")
+
+
+def test_a_run_says_that_its_load_is_not_sure() -> None:
+    """The warning of a run names the policy, and bounds of its load that contain the printed load."""
+    made = scenario(policies={"chunked": POLICIES["chunked"]})
+    result = sq.run(made)
+    (warning,) = [one for one in result.warnings if "is not sure" in one]
+    load = result.summary_rows[0]["load"]
+    low, high = (float(part.strip(" ,")) for part in warning.rsplit("the load between ", 1)[1].split("and"))
+    assert warning.startswith("chunked: the load of ")
+    assert low <= load <= high
+
+
+def test_a_run_with_a_large_pool_says_nothing() -> None:
+    """Without doubt there is no warning about the load."""
+    result = sq.run(scenario(blocks=100_000, policies={"chunked": POLICIES["chunked"]}))
+    assert not [one for one in result.warnings if "load" in one]
+
+
+@pytest.mark.parametrize(
+    ("arrivals", "reason"),
+    [
+        ({"process": "on_off", "peak_to_mean": 3.0, "mean_burst_s": 5.0}, "depend on each other"),
+        ({"process": "weibull", "cv": 3.0}, "squared CV of 9"),
+        ({"process": "sinusoid", "amplitude": 0.5, "period_s": 60}, "changes with time"),
+    ],
+)
+def test_no_estimates_where_arrivals_were_not_compared(arrivals: dict[str, Any], reason: str) -> None:
+    """Correlated, heavy-tailed and time-dependent arrivals have a load, but no estimates, and the reason is said."""
+    policy = {"scheduler": "continuous", "max_num_seqs": 32, "max_num_batched_tokens": 1_000_000}
+    made = scenario(1_000_000, policies={"p": policy})
+    made["workload"]["prompt_tokens"] = {"distribution": "constant", "value": 100}
+    made["workload"]["output_tokens"] = {"distribution": "geometric", "mean": 40}
+    assert load_of(made, "p").estimate is not None
+    made["workload"]["arrivals"] = {"rate_rps": 5.0, **arrivals}
+    found = load_of(made, "p")
+    assert found.load is not None
+    assert found.estimate is None
+    assert reason in found.no_estimate
