@@ -27,6 +27,8 @@ DEVIATIONS = 3.0
 level are taken as 1 / sqrt(running requests) of its mean, as if lengths were exponential."""
 MOST_LOSS = 0.015
 """The closed form takes the duration of a step with an average prompt; more than this is a doubt."""
+MOST_RUNNING = 2500
+"""Plays with more requests at one time would take too long."""
 _QUANTILES = tuple((i + 0.5) / 20 for i in range(20))
 _OF_PROMPTS = 1000
 """Policies with whole prompts are in doubt if the longest of so many prompts is longer than the budget."""
@@ -68,7 +70,7 @@ def limit_of(step_time: StepTime, described: Server, asked: Demand) -> Limit:
     doubt = full or other
     if not doubt:
         return Limit(closed)
-    if asked.sample is None:
+    if asked.sample is None or closed.running > MOST_RUNNING:
         return Limit(closed, caution=f"{doubt}: the capacity can be too high")
     found = _played(step_time, asked.sample, asked.lengths, described, closed)
     if found is None:

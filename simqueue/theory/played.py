@@ -85,6 +85,8 @@ def played(
         The closed form's.
     """
     prompts, outputs = servable(*sample, server)
+    if not len(prompts):
+        return None
     chosen = spread(prompts, outputs, SAMPLE)
     backlog = Backlog(cycle(zip(prompts[chosen].tolist(), outputs[chosen].tolist(), strict=True)), server)
     backlog.play(max(LEAST_REQUESTS, math.ceil(_GENERATIONS * known.running)), CONTENTS)

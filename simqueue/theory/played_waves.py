@@ -36,6 +36,8 @@ def played_waves(
         The closed form's.
     """
     prompts, outputs = servable(*sample, server)
+    if not len(prompts):
+        return None
     chosen = shuffled(len(prompts), _MOST_REQUESTS)
     pairs = islice(cycle(zip(prompts[chosen].tolist(), outputs[chosen].tolist(), strict=True)), _MOST_REQUESTS)
     waves = np.array(list(islice(_waves(pairs, server), _MOST_WAVES)))

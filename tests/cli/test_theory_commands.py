@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from simqueue.cli import run_command
+from simqueue.cli.actions import capacity as capacity_command
+from simqueue.experiment.carried import carried
 
 SCENARIO = """\
 step_time: {kind: linear, overhead_s: 0.02, per_decode_s: 0.001, per_prefill_token_s: 0.00005}
@@ -84,6 +87,16 @@ def test_capacity_as_json_and_figure(file: str, tmp_path: Path, capsys: pytest.C
     assert (tmp_path / "c.png").stat().st_size > 10_000
     assert run_command(["capacity", file]) == 0
     assert "limited by" in capsys.readouterr().out
+
+
+def test_capacity_checks_itself_with_a_backlog(
+    file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --check the JSON has what a backlog carries, with eight slots the closed form, to 5 % or its interval."""
+    monkeypatch.setattr(capacity_command, "carried", partial(carried, most=400))
+    assert run_command(["capacity", file, "--check", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["whole"]
+    assert found["simulated_rps"] == pytest.approx(10.6383, abs=max(found["simulated_half_width_rps"], 0.5))
 
 
 def test_the_least_row_limits_and_missing_estimates_have_a_reason(
