@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from simqueue import theory
     from simqueue.errors import InputError, RunError, SimqueueError
-    from simqueue.experiment import run
+    from simqueue.experiment import rare, run
     from simqueue.experiment.best import best
     from simqueue.experiment.questions import capacity, compare
     from simqueue.results.stored import read_result as load_result
@@ -36,6 +36,7 @@ __all__ = [
     "compare",
     "load_result",
     "load_scenario",
+    "rare",
     "run",
     "theory",
 ]
@@ -52,6 +53,7 @@ _SOURCES = {
     "compare": "simqueue.experiment.questions:compare",
     "load_result": "simqueue.results.stored:read_result",
     "load_scenario": "simqueue.scenario:load",
+    "rare": "simqueue.experiment.rare:",
     "run": "simqueue.experiment:run",
     "theory": "simqueue.theory:",
 }

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -23,6 +23,7 @@ from simqueue.results.doubts import doubts
 from simqueue.results.grouping import Warned, grouped
 from simqueue.results.latencies import Extras, anything_waited
 from simqueue.results.objectives import judged_limits, percentiles_of
+from simqueue.results.onerun import BATCH_MEANS, OneRunInterval, one_run_intervals
 from simqueue.results.replicated import pooled_rows, without_few
 from simqueue.results.samples import Samples
 from simqueue.results.steadiness import STEADY, OfferedLoad, judged, shown, too_light
@@ -263,7 +264,24 @@ class Result(Displayed):
                 return np.asarray(run.recording.requests["last_token_s"])
         return None
 
-    def to_json(self, requests: bool = True, indent: int | None = None) -> str:
+    def one_run_intervals(self, method: str = BATCH_MEANS, policy: str | None = None) -> list[OneRunInterval]:
+        """Return intervals of each policy's single run, or why there are none; see `simqueue.results.onerun`.
+
+        Parameters
+        ----------
+        method : str
+            ``batch-means``, or ``regenerative`` (of means only).
+        policy : str, optional
+            Only this one.
+
+        Raises
+        ------
+        InputError
+            If there are replications, whose intervals are better, or a name is unknown.
+        """
+        return one_run_intervals(self, method, policy)
+
+    def to_json(self, requests: bool = True, indent: int | None = None, intervals: str | None = None) -> str:
         """Return the result as one JSON object.
 
         Its keys are `scenario`, `origins` (of its values), `version`, `seed`, `summary`, `requests` (optional) and
@@ -276,6 +294,8 @@ class Result(Displayed):
             Whether to include the table of requests.
         indent : int, optional
             As in `json.dumps`.
+        intervals : str, optional
+            A method of `one_run_intervals`, which are then included as `one_run_intervals`.
 
         Raises
         ------
@@ -293,6 +313,8 @@ class Result(Displayed):
             content["replications"] = list(self.replication_rows)
         if self._steady:
             content["summary_whole_run"] = list(self.whole_run_rows)
+        if intervals is not None:
+            content["one_run_intervals"] = [asdict(found) for found in self.one_run_intervals(intervals)]
         if requests:
             content["requests"] = tables.records(self.requests)
         content["warnings"] = list(self.warnings)

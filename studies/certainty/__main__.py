@@ -7,10 +7,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from studies.certainty import coverage, law
+from studies.certainty import coverage, law, one_run
 from studies.command import run
 
-PARTS: Mapping[str, Callable[[Path], list[Path]]] = {"coverage": coverage.write, "law": law.write}
+PARTS: Mapping[str, Callable[[Path], list[Path]]] = {
+    "coverage": coverage.write,
+    "law": law.write,
+    "one-run": one_run.write,
+}
 """Name -> the function that writes the page of a part to a folder."""
 
 

@@ -18,8 +18,10 @@ from simqueue.experiment import run as run_scenario
 from simqueue.experiment.replications import check_streamable
 from simqueue.outputs import Outputs, Place
 from simqueue.printable import printable
+from simqueue.report.intervals import interval_lines
 from simqueue.report.text import comparison_table, notes
 from simqueue.results import store
+from simqueue.results.onerun import check_method
 from simqueue.results.result import Result
 from simqueue.scenario import Scenario
 from simqueue.scenario.paths import files_of
@@ -47,6 +49,7 @@ def run(
     no_figures: bool,
     export_trace: Path | None,
     stream: Path | None,
+    intervals: str | None,
     replications: int | None,
     percentiles: str | None,
     metrics: str | None,
@@ -57,6 +60,8 @@ def run(
     if json_ and json_summary:
         raise InputError("--json and --json-summary: only one of them can be given")
     overrides = [*(set_ or ()), *summary_overrides(percentiles, metrics)]
+    if intervals is not None:
+        check_method(intervals)
     loaded = _load_all(scenarios, overrides, seed, replications, streamed=stream is not None)
     if export_trace is not None and len(loaded) > 1:
         raise InputError(f"--export-trace {export_trace}: needs a single scenario; {len(loaded)} are given")
@@ -70,9 +75,9 @@ def run(
         result = _result(job, workers, quiet=quiet)
         written = _write(result, job, figures=not no_figures)
         if as_json:
-            print_json_text(result.to_json(requests=not json_summary))
+            print_json_text(result.to_json(requests=not json_summary, intervals=intervals))
         else:
-            _show(result, written)
+            _show(result, written, intervals)
 
     with Outputs() as outputs:
         _do_all(do, [_reserved(outputs, one, out, stream, export_trace, several=several) for one in loaded])
@@ -176,8 +181,8 @@ def _write(result: Result, job: _Job, *, figures: bool) -> list[Path]:
     return [*written, job.trace.path]
 
 
-def _show(result: Result, written: Sequence[Path]) -> None:
-    """Print warnings, then the table of the policies, then the files."""
+def _show(result: Result, written: Sequence[Path], intervals: str | None) -> None:
+    """Print warnings, then the table of the policies, then intervals if wanted, then the files."""
     print_warnings(result.warnings)
     screen = console()
     for line in _engines(result):
@@ -185,6 +190,9 @@ def _show(result: Result, written: Sequence[Path]) -> None:
     screen.print(comparison_table(result, screen.width))
     for line in notes(result):
         say(line)
+    if intervals is not None:
+        for line in interval_lines(result.one_run_intervals(intervals)):
+            say(line)
     if written:
         typer.echo("written:")
     for path in written:

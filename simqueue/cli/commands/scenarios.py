@@ -66,6 +66,15 @@ def run(
             "written only with --out. Only with a single replication.",
         ),
     ] = None,
+    intervals: Annotated[
+        str | None,
+        Option(
+            "--intervals",
+            metavar="METHOD",
+            help="Also show intervals of a single run, or why there are none: batch-means or regenerative. "
+            "Replications have better ones, in the summary.",
+        ),
+    ] = None,
     replications: Replications = None,
     percentiles: Percentiles = None,
     metrics: Metrics = None,
