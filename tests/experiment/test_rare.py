@@ -18,7 +18,7 @@ EXPONENTIAL = {"distribution": "exponential", "mean_s": 1.0}
 
 
 def test_a_wait_beyond_60_s_of_mm1_at_a_fiftieth_of_the_effort() -> None:
-    """P(W > 60) = 0.8 exp(-12) = 4.9e-6, within 30 % from a million customers or two; plainly it takes 50 times more."""
+    """P(W > 60) = 0.8 exp(-12) = 4.9e-6, within 30 %, from 50 times fewer customers than a plain run needs."""
     exact = 0.8 * math.exp(-0.2 * 60)
     found = sq.rare.tail(POISSON, EXPONENTIAL, 60, paths=200, repetitions=8, seed=1)
     assert found.probability == pytest.approx(exact, rel=0.3)
