@@ -37,7 +37,7 @@ def _for_steps(cases: Sequence[StepCase]) -> Iterator[str]:
     if "mixed" in phases:
         yield from ("mixed_kv_bandwidth_share", "walk_ns", "prefill_layer_us")
     yield from ("layer_us", "seq_us")
-    if any(case.tensor_parallel > 1 for case in cases):
+    if any(case.tensor_parallel > 1 and case.gpu.allreduce(case.tensor_parallel) is None for case in cases):
         yield from ("link_share", "allreduce_us")
 
 

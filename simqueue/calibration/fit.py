@@ -23,6 +23,7 @@ Loose = tuple[str, str]
 BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
     "bandwidth_share": (0.2, 1.0),
     "mfu": (0.1, 1.0),
+    "overlap_exponent": (1.0, 20.0),
     "kv_bandwidth_share": (0.1, 1.0),
     "mixed_kv_bandwidth_share": (0.05, 1.0),
     "reread_gb": (1.0, 1e5),
@@ -42,6 +43,7 @@ BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
 START: Final[Mapping[str, float]] = {
     "bandwidth_share": 0.85,
     "mfu": 0.75,
+    "overlap_exponent": 3.0,
     "kv_bandwidth_share": 0.85,
     "mixed_kv_bandwidth_share": 0.6,
     "reread_gb": 1000.0,

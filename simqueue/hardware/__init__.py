@@ -1,5 +1,6 @@
 """GPUs and models: data files with sources, a config.json reader, and the size of the KV pool."""
 
+from simqueue.hardware.allreduce import AllReduce
 from simqueue.hardware.gpu import Gpu, GpuSettings
 from simqueue.hardware.library import (
     GpuChoice,
@@ -17,6 +18,7 @@ from simqueue.hardware.model_settings import ModelSettings
 from simqueue.hardware.precision import DtypeSettings
 
 __all__ = [
+    "AllReduce",
     "DtypeSettings",
     "Gpu",
     "GpuChoice",

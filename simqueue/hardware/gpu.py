@@ -7,6 +7,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from simqueue.hardware.allreduce import AllReduce, AllReduceSettings
 from simqueue.hardware.precision import WeightFormat
 from simqueue.settings import Count, Settings, invalid
 
@@ -36,6 +37,8 @@ class Gpu:
         Interconnect between the GPUs of a node.
     link_bytes_per_s : float or None
         Peak of the link per GPU and direction; None: unknown.
+    allreduces : tuple of (int, AllReduce)
+        Measured all-reduces by number of GPUs; empty: none were measured.
     """
 
     name: str
@@ -47,6 +50,11 @@ class Gpu:
     fp4_flops_per_s: float | None = None
     link: str | None = None
     link_bytes_per_s: float | None = None
+    allreduces: tuple[tuple[int, AllReduce], ...] = ()
+
+    def allreduce(self, gpus: int) -> AllReduce | None:
+        """Return the measured all-reduce over this number of GPUs; None if it was not measured."""
+        return dict(self.allreduces).get(gpus)
 
     def flops_for(self, weights: WeightFormat | None) -> float:
         """Return the dense peak for matrices in format `weights`; that of bf16 if the GPU has none of its own."""
@@ -99,12 +107,24 @@ class GpuSettings(Settings):
     link_bytes_per_s: float | None = Field(
         default=None,
         ge=1,
-        description="peak of the interconnect per GPU and direction; needed by calibrated presets on several GPUs",
+        description="peak of the interconnect per GPU and direction; needed by calibrated presets on several GPUs "
+        "whose all-reduces are not given",
         json_schema_extra={"unit": "B/s"},
+    )
+    allreduces: list[AllReduceSettings] = Field(
+        default=[], description="measured all-reduces, by number of GPUs; without them, a preset uses link_bytes_per_s"
     )
 
     @model_validator(mode="after")
     def _memory_once(self) -> Self:
         if self.memory_mib is not None and self.memory_bytes is not None:
             raise invalid("give memory_mib or memory_bytes, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _each_number_once(self) -> Self:
+        numbers = [measured.gpus for measured in self.allreduces]
+        for place, number in enumerate(numbers):
+            if number in numbers[:place]:
+                raise invalid("is there twice", "allreduces", place, "gpus", value=number)
         return self

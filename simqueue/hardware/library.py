@@ -121,6 +121,7 @@ def _gpu(settings: GpuSettings, description: str = "") -> Gpu:
         fp4_flops_per_s=settings.fp4_flops_per_s,
         link=settings.link,
         link_bytes_per_s=settings.link_bytes_per_s,
+        allreduces=tuple((measured.gpus, measured.measured()) for measured in settings.allreduces),
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from simqueue.errors import InputError
-from simqueue.hardware import Gpu, Model
+from simqueue.hardware import AllReduce, Gpu, Model
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.steptime.coefficients import Coefficients
 from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
@@ -16,6 +16,12 @@ from simqueue.steptime.work import Term, Work
 
 if TYPE_CHECKING:
     from simqueue.steptime.validity import Columns
+
+
+UNMEASURED_US: Final = 4.7
+UNMEASURED_SHARE: Final = 0.62
+"""Latency and share of the link for GPUs whose all-reduces were not measured: those of the line through the measured
+all-reduces of the H100 that has the least squared relative errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +41,15 @@ class Rates:
     walk_s_per_token : float
         Least duration of attention in mixed steps, per token of the longest context.
     fixed_s, prefill_fixed_s : float
-        Kernel launches and all-reduce latencies per step without, and with, prompt chunks.
-    s_per_seq, s_per_token : float
-        Time per sequence, and all-reduce time per token.
+        Kernel launches per step without, and with, prompt chunks.
+    s_per_seq : float
+        Time per sequence.
+    overlap_exponent : float or None
+        How reading weights and computing overlap; None: fully.
+    allreduce : AllReduce or None
+        The all-reduce over the GPUs that the model is split over; None with one GPU.
+    allreduces, allreduce_bytes_per_token : int
+        All-reduces per step; size of their messages per token.
     host_s, host_s_per_seq, step_s : float
         CPU time in parallel with the GPU, per step and per sequence; CPU time per step while the GPU waits.
     """
@@ -54,7 +66,10 @@ class Rates:
     fixed_s: float
     prefill_fixed_s: float
     s_per_seq: float
-    s_per_token: float
+    overlap_exponent: float | None
+    allreduce: AllReduce | None
+    allreduces: int
+    allreduce_bytes_per_token: int
     host_s: float
     host_s_per_seq: float
     step_s: float
@@ -71,8 +86,7 @@ class Rates:
         layers, bandwidth = model.layers, gpu.bandwidth_bytes_per_s
         mixed_share = values.mixed_kv_bandwidth_share or values.kv_bandwidth_share
         reread_bytes = None if values.reread_gb is None else values.reread_gb * 1e9 * layers
-        reduces = 2 * layers if tensor_parallel > 1 else 0
-        fixed_s = 1e-6 * (layers * values.layer_us + reduces * values.allreduce_us)
+        fixed_s = 1e-6 * layers * values.layer_us
         return cls(
             weights_s_per_byte=1 / (bandwidth * values.bandwidth_share),
             kv_s_per_byte=1 / (bandwidth * values.kv_bandwidth_share),
@@ -86,28 +100,43 @@ class Rates:
             fixed_s=fixed_s,
             prefill_fixed_s=fixed_s + 1e-6 * layers * values.prefill_layer_us,
             s_per_seq=1e-6 * values.seq_us,
-            s_per_token=_allreduce_s_per_token(values, model, gpu, tensor_parallel),
+            overlap_exponent=values.overlap_exponent,
+            allreduce=_allreduce(values, gpu, tensor_parallel),
+            allreduces=2 * layers,
+            allreduce_bytes_per_token=_allreduce_bytes_per_token(model, tensor_parallel),
             host_s=1e-3 * values.host_ms,
             host_s_per_seq=1e-6 * values.host_seq_us,
             step_s=1e-3 * values.step_ms,
         )
 
 
-def _allreduce_s_per_token(values: Coefficients, model: Model, gpu: Gpu, tensor_parallel: int) -> float:
-    """Two ring all-reduces per layer: each GPU sends ``2 (tp - 1) / tp`` times the hidden state, in bf16."""
+def _allreduce(values: Coefficients, gpu: Gpu, tensor_parallel: int) -> AllReduce | None:
+    """Return the preset's all-reduce, or else the measured one of the GPU, or else one estimated from its link.
+
+    In a ring, each GPU sends ``2 (tp - 1) / tp`` times the message.
+    """
     if tensor_parallel == 1:
-        return 0.0
-    if model.hidden is None:
-        raise InputError(
-            f"hidden of {model.name} is unknown; tensor_parallel {tensor_parallel} needs it",
-            "model",
-        )
+        return None
+    measured = gpu.allreduce(tensor_parallel)
+    if measured is not None and not values.own_allreduce:
+        return measured
     if gpu.link_bytes_per_s is None:
         raise InputError(
             f"link_bytes_per_s of {gpu.name} is unknown; tensor_parallel {tensor_parallel} needs it", "gpu"
         )
-    sent = 2 * model.layers * 2 * (tensor_parallel - 1) / tensor_parallel * model.hidden * 2
-    return sent / (gpu.link_bytes_per_s * values.link_share)
+    sent = 2 * (tensor_parallel - 1) / tensor_parallel
+    latency_us = UNMEASURED_US if values.allreduce_us is None else values.allreduce_us
+    share = UNMEASURED_SHARE if values.link_share is None else values.link_share
+    return AllReduce.of_link(1e-6 * latency_us, sent / (gpu.link_bytes_per_s * share))
+
+
+def _allreduce_bytes_per_token(model: Model, tensor_parallel: int) -> int:
+    """Return the size of the hidden state of a token, in bf16."""
+    if tensor_parallel == 1:
+        return 0
+    if model.hidden is None:
+        raise InputError(f"hidden of {model.name} is unknown; tensor_parallel {tensor_parallel} needs it", "model")
+    return 2 * model.hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,20 +223,17 @@ class CalibratedStepTime(StepTime):
         host_s = rates.host_s + rates.host_s_per_seq * seqs
         busy = self._gpu_s(batch) >= host_s
         reads = read_s >= compute_s
+        rest_s = self._matrices_s(read_s, compute_s) - max(read_s, compute_s)
         return [
             Term("weights", read_s, weight_bytes, None, busy and reads, "memory"),
             Term("matrices and head", compute_s, None, layer_flops + head_flops, busy and not reads, "compute"),
-            *self._attention_terms(batch, busy=busy),
             Term(
-                "launches, all-reduce latency",
-                rates.prefill_fixed_s if batch.prefill else rates.fixed_s,
-                None,
-                None,
-                busy,
-                "latency",
+                "reading and computing that do not overlap", rest_s, None, None, busy, "compute" if reads else "memory"
             ),
+            *self._attention_terms(batch, busy=busy),
+            Term("launches", rates.prefill_fixed_s if batch.prefill else rates.fixed_s, None, None, busy, "latency"),
             Term("sequences", rates.s_per_seq * seqs, None, None, busy, "latency"),
-            Term("all-reduce, data", rates.s_per_token * tokens, None, None, busy, "link"),
+            Term("all-reduces", self._allreduce_s(tokens), None, None, busy, "link"),
             Term("host, parallel to the GPU", host_s, None, None, not busy, "host"),
             Term("host, GPU waits", rates.step_s, None, None, True, "host"),
         ]
@@ -247,7 +273,21 @@ class CalibratedStepTime(StepTime):
             work.linear_flops_per_token * tokens * rates.layer_s_per_flop
             + work.head_flops_per_row * batch.sampled_rows * rates.head_s_per_flop
         )
-        return max(read_s, compute_s) + fixed_s + rates.s_per_seq * seqs + rates.s_per_token * tokens
+        return self._matrices_s(read_s, compute_s) + fixed_s + rates.s_per_seq * seqs + self._allreduce_s(tokens)
+
+    def _matrices_s(self, read_s: float, compute_s: float) -> float:
+        """Return the time of the matrices: the longer of reading and computing, and what does not overlap."""
+        longer, shorter = (read_s, compute_s) if read_s >= compute_s else (compute_s, read_s)
+        exponent = self.rates.overlap_exponent
+        if exponent is None:
+            return longer
+        return float(longer * (1 + (shorter / longer) ** exponent) ** (1 / exponent))
+
+    def _allreduce_s(self, tokens: int) -> float:
+        rates = self.rates
+        if rates.allreduce is None:
+            return 0.0
+        return rates.allreduces * rates.allreduce.seconds(rates.allreduce_bytes_per_token * tokens)
 
     def _attention_s(self, batch: Batch, kv_bytes: float) -> float:
         """Return attention in a mixed step: the sum over all sequences, or the longest sequence alone if longer."""

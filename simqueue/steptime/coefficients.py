@@ -22,6 +22,13 @@ class Coefficients(Settings):
 
     bandwidth_share: float = _share("share of peak bandwidth at which weights are read")
     mfu: float = _share("share of the dense peak that the layers' matrices and the output head reach")
+    overlap_exponent: float | None = Field(
+        default=None,
+        ge=1,
+        le=50,
+        description="how well reading weights and computing overlap: (reading^e + computing^e)^(1/e); null: fully, so "
+        "that the longer one counts",
+    )
     kv_bandwidth_share: float = _share("share of peak bandwidth at which keys and values are read", 1.0)
     mixed_kv_bandwidth_share: float | None = _share(
         "the same in steps with prompt chunks; null: kv_bandwidth_share", None
@@ -44,10 +51,23 @@ class Coefficients(Settings):
     layer_us: float = _time("launches, norms and activations per layer", "us", 1e5)
     prefill_layer_us: float = _time("additional time per layer in steps with prompt chunks", "us", 1e5)
     seq_us: float = _time("sampling and bookkeeping on the GPU per sequence", "us", 1e5)
-    allreduce_us: float = _time("latency per all-reduce; tensor parallelism has two per layer", "us", 1e5)
-    link_share: float = _share("share of the link's peak bandwidth that all-reduces reach", 1.0)
+    allreduce_us: float | None = Field(
+        default=None,
+        ge=0,
+        le=1e5,
+        description="latency per all-reduce; tensor parallelism has two per layer; null: as measured on the GPU",
+        json_schema_extra={"unit": "us"},
+    )
+    link_share: float | None = _share(
+        "share of the link's peak bandwidth that all-reduces reach; null: as measured on the GPU", None
+    )
     host_ms: float = _time(
         "least duration of a step: the CPU prepares it while the GPU runs the previous step", "ms", 1e5
     )
     host_seq_us: float = _time("additional least duration per sequence", "us", 1e6)
     step_ms: float = _time("CPU time per step during which the GPU waits", "ms", 1e5)
+
+    @property
+    def own_allreduce(self) -> bool:
+        """Whether the preset has all-reduces of its own, so that those measured on the GPU do not count."""
+        return self.allreduce_us is not None or self.link_share is not None

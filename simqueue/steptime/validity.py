@@ -23,6 +23,11 @@ def hardware_notes(preset: Preset, model: Model, gpu: Gpu, tensor_parallel: int)
         yield f"was fitted on {card.gpu}; here the GPU is {gpu.name}"
     if valid.tensor_parallel is not None and tensor_parallel not in valid.tensor_parallel:
         yield f"was fitted for tensor_parallel {_some(valid.tensor_parallel)}; here it is {tensor_parallel}"
+    if tensor_parallel > 1 and gpu.allreduce(tensor_parallel) is None and not preset.coefficients.own_allreduce:
+        yield (
+            f"has to estimate all-reduces over {tensor_parallel} GPUs from the peak of the link: none were measured "
+            f"on {gpu.name}"
+        )
     stored = model.matrix_format or "bf16"
     if valid.weights is not None and stored not in valid.weights:
         yield f"was fitted for weights in {_some(valid.weights)}; {model.name} has {stored}"

@@ -46,10 +46,12 @@ BEYOND_PRESETS: Final = (
     ("trtllm", "qwen3-32b", "fp8", "h100-sxm", "trtllm-h100"),
     ("trtllm", "llama-3.1-70b", "fp8", "h200-sxm", "vllm-h200"),
     ("sglang", "llama-3.1-8b", "fp8", "h200-sxm", "vllm-h200"),
-    ("vllm", "llama-3.1-8b", "fp8", "h200-sxm", "vllm-h200"),
     ("vllm", "qwen3-32b", "fp8", "h100-sxm", "vllm-h100"),
 )
 """As `SERVED_PRESETS`: rows of dense models that no preset is fitted to, and the nearest preset."""
+
+KERNELS: Final = {"h100-sxm": "vllm-h100-kernels", "h200-sxm": "vllm-h200-kernels"}
+"""The preset of the kernels on each GPU that served runs were measured on."""
 
 PART_PRESETS: Final = (("h100-sxm", "vllm-h100-kernels"), ("a100-80gb", "vllm-a100-kernels"))
 
@@ -68,11 +70,12 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class ComparedServed:
-    """Mean TPOT of served runs as `Compared`, and the errors of mean TTFT with the same preset."""
+    """Mean TPOT of served runs as `Compared`, the errors of mean TTFT, and those of TPOT with the kernels alone."""
 
     rows: Sequence[ServedRow]
     tpot: Compared
     ttft: Percent
+    kernels: Percent
 
 
 def compare_steps(folder: Path) -> list[Compared]:
@@ -105,7 +108,8 @@ def compare_served(folder: Path, presets: Sequence[ServedPreset] = SERVED_PRESET
         tpot = _compared(f"{engine}, {model} {precision}", gpu, preset, [row.tpot for row in rows])
         ttft_cases = [row.ttft for row in rows]
         ttft = percent_errors(ttft_cases, predict(ttft_cases, load_preset(preset).coefficients))
-        compared.append(ComparedServed(rows, tpot, ttft))
+        kernels = percent_errors(tpot.cases, predict(tpot.cases, load_preset(KERNELS[gpu]).coefficients))
+        compared.append(ComparedServed(rows, tpot, ttft, kernels))
     return compared
 
 

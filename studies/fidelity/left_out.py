@@ -10,7 +10,7 @@ from typing import Final
 
 from simqueue.datafiles.csvtable import Row, read_table
 from studies.fidelity.evaluate import SERVED_PRESETS
-from studies.fidelity.served import GPUS, MODELS, SERVED_FILE, selected
+from studies.fidelity.served import GPUS, MODELS, SERVED_FILE, doubt, selected
 from studies.fidelity.steps import STEPS_FILE, reason_not_a_case
 
 _SPLIT: Final = "prefill and decode on separate servers (mode `disagg`); one replica is simulated here"
@@ -62,6 +62,9 @@ def _why_not_served(row: Row) -> str | None:
         return _SPLIT
     if row["model_path"] not in MODELS:
         return _EXPERTS
+    why = doubt(row)
+    if why is not None:
+        return why
     return _UNFITTED.format(
         engine=row["backend"],
         model=MODELS[row["model_path"]],

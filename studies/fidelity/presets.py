@@ -81,7 +81,13 @@ def _origin(recipe: Recipe, values: Coefficients, fixed: Mapping[str, float | No
         if name not in given and getattr(values, name) != getattr(default, name):
             given[name] = (getattr(values, name), f"preset {recipe.base}")
     return Provenance(
-        recipe.description, recipe.gpu, recipe.engine, f"{recipe.fitted_on}", recipe.async_scheduling, given=given
+        recipe.description,
+        recipe.gpu,
+        recipe.engine,
+        recipe.fitted_on,
+        recipe.async_scheduling,
+        recipe.version,
+        given=given,
     )
 
 

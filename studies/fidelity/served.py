@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,8 +28,8 @@ SCHEDULERS: Final = {"vllm": "chunked", "trtllm": "continuous", "sglang": "conti
 BLOCK_SIZE: Final = 16
 MEMORY_SHARE: Final = 0.9
 REQUESTS_PER_CLIENT: Final = 10
-DRAWN_LENGTHS: Final = "2026-"
-"""Start of the origins that are InferenceMAX runs; their lengths are drawn from 0.8 to 1.0 of the nominal ones."""
+DRAWN_LENGTHS: Final = re.compile(r"(^|/)\d{4}-\d{2}-\d{2}")
+"""Origins with a date are InferenceMAX runs; their lengths are drawn from 0.8 to 1.0 of the nominal ones."""
 SEED: Final = 0
 
 
@@ -80,13 +81,20 @@ def selected(row: Row, engine: str, model: str, precision: str, gpu: str) -> boo
         and (row["precision"] or "bf16") == precision
         and GPUS[row["system"]] == gpu
     )
-    return wanted and row["mode"] == "agg" and row.number("pp_size", empty=1) == 1
+    return wanted and row["mode"] == "agg" and row.number("pp_size", empty=1) == 1 and doubt(row) is None
+
+
+def doubt(row: Row) -> str | None:
+    """Return why a row is not used though its kind is: the collection doubts it, or has it twice; else None."""
+    if row["suspect"] == "1":
+        return f"doubted by the collection: {row['suspect_reason']}"
+    return None if row["same_run_as"] == "none" else "the same run as another row"
 
 
 def _row(row: Row, model: Model, gpu: Gpu) -> ServedRow:
     tensor_parallel, isl, osl = row.integer("tp_size"), row.integer("isl"), row.integer("osl")
     concurrency = row.integer("silicon_concurrency" if row["silicon_concurrency"] else "batch_size")
-    drawn = row["origin"].startswith(DRAWN_LENGTHS)
+    drawn = DRAWN_LENGTHS.search(row["origin"]) is not None
     loop = _loop(row["backend"], model, gpu, tensor_parallel, (isl, osl, concurrency), drawn=drawn)
     composition = compose(loop)
     parts = (row.where, model, gpu, tensor_parallel, composition.batches)

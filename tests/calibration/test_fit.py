@@ -18,6 +18,7 @@ MODELS = [load_model("llama-3.1-8b", HERE), load_model("qwen3-32b", HERE)]
 TRUTH = Coefficients(
     bandwidth_share=0.83,
     mfu=0.71,
+    overlap_exponent=2.5,
     kv_bandwidth_share=0.88,
     mixed_kv_bandwidth_share=0.47,
     reread_gb=900.0,
@@ -66,7 +67,7 @@ def cases(truth: Coefficients = TRUTH, noise: float = 0.0) -> list[StepCase]:
 
 
 def test_clean_data_gives_its_values_back() -> None:
-    """A fit to noiseless steps of two models on one to four GPUs recovers all thirteen values."""
+    """A fit to noiseless steps of two models on one to four GPUs recovers all fourteen values."""
     found = fit(cases(), FREE)
     for name in FREE:
         assert getattr(found.coefficients, name) == pytest.approx(getattr(TRUTH, name), rel=0.02), name
@@ -102,6 +103,7 @@ def test_a_value_at_its_bound_is_named() -> None:
         "link_share": 0.66,
         "allreduce_us": 5.5,
         "mfu": 0.71,
+        "overlap_exponent": 2.5,
     }
     found = fit(rows, ["kv_bandwidth_share"], fixed)
     assert found.not_identified == {"kv_bandwidth_share": "at its upper bound, 1"}

@@ -14,6 +14,7 @@ from simqueue.steptime.build import build
 from simqueue.steptime.calibrated import CalibratedStepTime
 from simqueue.steptime.preset import load_preset
 from simqueue.steptime.roofline import RooflineStepTime
+from simqueue.steptime.validity import hardware_notes
 
 from ..helpers.profiles import examples
 
@@ -29,10 +30,9 @@ VALUES = Coefficients(
     layer_us=20.0,
     prefill_layer_us=10.0,
     seq_us=3.0,
-    allreduce_us=5.0,
-    link_share=0.75,
     step_ms=1.0,
 )
+LINK = VALUES.model_copy(update={"allreduce_us": 5.0, "link_share": 0.75})
 
 
 def step_time(values: Coefficients = VALUES, model: Model = LLAMA_70B, tensor_parallel: int = 4) -> CalibratedStepTime:
@@ -46,15 +46,16 @@ def decode(n: int, context: int) -> Batch:
 
 
 LAYERS = 70_553_706_496 - 2 * 128256 * 8192
-REDUCED_BYTES = 2 * 80 * (2 * 3 / 4) * 8192 * 2  # of a token: two all-reduces a layer, 2 (tp - 1) / tp times the state
+REDUCES = 2 * 80  # two all-reduces a layer, each of 8,192 values of two bytes a token
+REDUCE_S = {16: 7.12e-6, 1024: 98.75e-6}  # measured on four H100s, by tokens: 262,144 and 16,777,216 bytes
 
 
 def test_decode_by_hand() -> None:
     """Sixteen decodes at 2000 tokens of the 70B model on four GPUs take what the formula gives, term by term."""
     weights_s = 2 * (LAYERS + 128256 * 8192) / 4 / (0.8 * 3.35e12)
     kv_s = 16 * 2000 * 327_680 / 4 / (0.9 * 3.35e12)
-    launches_s = 80 * 20e-6 + 160 * 5e-6
-    reduce_s = 16 * REDUCED_BYTES / (0.75 * 450e9)
+    launches_s = 80 * 20e-6
+    reduce_s = REDUCES * REDUCE_S[16]
     expected = weights_s + kv_s + launches_s + 16 * 3e-6 + reduce_s + 1e-3
     assert step_time().seconds(decode(16, 2000)) == pytest.approx(expected, rel=1e-12)
 
@@ -64,9 +65,39 @@ def test_prefill_by_hand() -> None:
     matrices_s = 2 * (LAYERS * 1024 + 128256 * 8192) / 4 / (0.7 * 989.4e12)
     attention_s = 4 * 80 * 64 * 128 * (1024 * 512 + 1024 * 1025 / 2) / 4 / (0.6 * 989.4e12)
     read_s = 1536 * 327_680 / 4 / (0.5 * 3.35e12)
-    other_s = 80 * 30e-6 + 160 * 5e-6 + 3e-6 + 1024 * REDUCED_BYTES / (0.75 * 450e9) + 1e-3
+    other_s = 80 * 30e-6 + 3e-6 + REDUCES * REDUCE_S[1024] + 1e-3
     batch = Batch(prefill=((512, 1024),), sampled_rows=1)
     assert step_time().seconds(batch) == pytest.approx(matrices_s + attention_s + read_s + other_s, rel=1e-12)
+
+
+def test_a_preset_can_have_all_reduces_of_its_own() -> None:
+    """With a latency and a share of the link, each GPU sends 2 (tp - 1) / tp times the state, whatever was measured."""
+    sent_s = 16 * 8192 * 2 * (2 * 3 / 4) / (0.75 * 450e9)
+    extra_s = step_time(LINK).seconds(decode(16, 2000)) - step_time().seconds(decode(16, 2000))
+    assert extra_s == pytest.approx(REDUCES * (5e-6 + sent_s - REDUCE_S[16]), rel=1e-9)
+
+
+def test_all_reduces_that_nothing_tells_are_estimated_and_noted() -> None:
+    """On a GPU without measurements, all-reduces are estimated as on the H100, and a note says so."""
+    link = {"bandwidth_bytes_per_s": 3.35e12, "flops_per_s": 989.4e12, "link_bytes_per_s": 4.5e11}
+    bare = load_gpu(GpuSettings.model_validate({"name": "bare", **link}))
+    prices = CalibratedStepTime.of(LLAMA_70B, bare, 4, VALUES)
+    sent_s = 16 * 8192 * 2 * (2 * 3 / 4) / (0.62 * 450e9)
+    extra_s = prices.seconds(decode(16, 2000)) - step_time().seconds(decode(16, 2000))
+    assert extra_s == pytest.approx(REDUCES * (4.7e-6 + sent_s - REDUCE_S[16]), rel=1e-9)
+    notes = list(hardware_notes(load_preset("vllm-h100"), LLAMA_70B, bare, 4))
+    assert "has to estimate all-reduces over 4 GPUs from the peak of the link: none were measured on bare" in notes
+
+
+def test_reading_and_computing_overlap_in_part() -> None:
+    """With an exponent of 2, a step that would read for 3 units and compute for 4 takes 5; without one it takes 4."""
+    values = VALUES.model_copy(update={"overlap_exponent": 2.0})
+    batch = decode(256, 1)
+    read_s = 2 * (LAYERS + 128256 * 8192) / 4 / (0.8 * 3.35e12)
+    compute_s = 256 * 2 * (LAYERS + 128256 * 8192) / 4 / (0.7 * 989.4e12)
+    assert min(read_s, compute_s) > 0.5 * max(read_s, compute_s)
+    extra_s = step_time(values).seconds(batch) - step_time().seconds(batch)
+    assert extra_s == pytest.approx((read_s**2 + compute_s**2) ** 0.5 - max(read_s, compute_s), rel=1e-9)
 
 
 def test_decodes_beside_a_prompt_read_their_cache_more_slowly() -> None:
@@ -143,7 +174,7 @@ def test_tensor_parallel_needs_a_link_and_a_width() -> None:
     with pytest.raises(InputError, match="link_bytes_per_s of bare is unknown; tensor_parallel 2 needs it"):
         CalibratedStepTime.of(LLAMA_70B, bare, 2, VALUES)
     total = load_model(ModelSettings(parameters=8_000_000_000, layers=32, heads=32, kv_heads=8, head_dim=128))
-    with pytest.raises(InputError, match="hidden of inline is unknown"):
+    with pytest.raises(InputError, match="hidden of inline is unknown; tensor_parallel 2 needs it"):
         CalibratedStepTime.of(total, H100, 2, VALUES)
     assert CalibratedStepTime.of(total, bare, 1, VALUES).seconds(decode(1, 1)) > 0
 
