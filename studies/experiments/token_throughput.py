@@ -168,7 +168,7 @@ def measure(small):
         rows=table(full, stays, capped),
         verdict="confirmed with limits" if as_claimed else "not confirmed",
         because=f"Split prompts carry {shown(split)} of b / t_b, prompts first {shown(first)}, static batches "
-        f"{shown(static)}. Whole prompts carry {shown(orca)} if prompts are as long as the budget and "
+        f"{shown(static)}. Whole prompts carry {shown(orca)} if prompts are nearly as long as the budget and "
         f"{shown(full[SHORT][NAMES[1]])} if they are short: what a prompt does not fit into stays empty, so Orca "
         f"needs prompts that are short compared with b. With {slots[0]} slots, split prompts carry "
         f"{shown(capped[f'{slots[0]}'])}: the condition holds only if slots do not bind before tokens.",

@@ -56,15 +56,18 @@ def main(name: str, measure: Callable[[bool], Trial]) -> None:
     parser.add_argument("--out", type=Path, default=REPORTS, help="folder of the pages (%(default)s)")
     given = parser.parse_args()
     found = measure(given.small)
+    given.out.mkdir(parents=True, exist_ok=True)
     publish(name, found, given.out)
     print(page(name, found))
 
 
 def publish(name: str, found: Trial, folder: Path) -> None:
-    """Write the figure, the page of the trial, and its section in README.md."""
+    """Write the figure, the page of the trial, and its section in README.md, if the folder has one."""
     canvas.write(found.figure, folder / f"{name}.png")
     (folder / f"{name}.md").write_text(page(name, found), encoding="utf-8")
     readme = folder / "README.md"
+    if not readme.exists():
+        return
     text = readme.read_text(encoding="utf-8")
     begin, end = marks(name)
     before, _, rest = text.partition(begin)
