@@ -121,7 +121,7 @@ def simulated(
         )
         result = run(varied, workers=workers)
         points += [
-            _point(str(row["policy"]), rate, bool(row["overloaded"]), result.replication_rows)
+            _point(str(row["policy"]), rate, row["overloaded"] is True, result.replication_rows)
             for row in result.summary_rows
             if row["request_class"] == "all"
         ]

@@ -10,14 +10,13 @@ from typing import Any
 from simqueue import __version__
 from simqueue.errors import InputError, show
 from simqueue.experiment.hidden_time import hidden_time_notes
-from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.replication import Progress, Replication
 from simqueue.experiment.replications import all_replications, precision_note
+from simqueue.experiment.run_loads import run_loads
 from simqueue.experiment.warmup import WarmUp, warm_up, with_windows
 from simqueue.outputs import Place
 from simqueue.results.grouping import common_notes
 from simqueue.results.result import Result
-from simqueue.results.steadiness import OfferedLoad
 from simqueue.scenario.load import from_mapping, load
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolved import ResolvedScenario
@@ -111,8 +110,8 @@ def result_of(
     notes : sequence of str
         Warnings about how it was run.
     """
+    loads, doubts = run_loads(chosen, made[0])
     measured = with_windows(played, warm, made)
-    loads = policy_loads(chosen, made[0].requests, made[0].policies, made[0].recordings, estimates=False)
     return Result(
         chosen.values,
         __version__,
@@ -127,12 +126,9 @@ def result_of(
             *common_notes([one.notes for one in made]),
             *warm.notes,
             *precision_note(played, made),
-            *(warning for name, found in loads.items() for warning in found.warnings(name)),
+            *doubts,
         ],
-        offered={
-            name: OfferedLoad(found.load, found.capacity.binding if found.capacity else None)
-            for name, found in loads.items()
-        },
+        offered=loads,
         confidence=chosen.precision.confidence if chosen.precision else CONFIDENCE,
         origins=chosen.origins,
         base_dir=chosen.base_dir,

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simqueue.experiment.replication import Replication
+from simqueue.experiment.run_loads import run_loads
 from simqueue.results.metrics import Floats
 from simqueue.results.result import PolicyRun
-from simqueue.results.steadiness import run_trend, stay
+from simqueue.results.steadiness import OfferedLoad, overloaded, stay
 from simqueue.results.window import entries, steady_window
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.simulation.recording import Recording
+from simqueue.statistics.overload import majority
 from simqueue.statistics.warmup import Truncation, averaged_series, mser5
 from simqueue.workload.settings import WorkloadSettings
 
@@ -62,7 +64,9 @@ def warm_up(scenario: ResolvedScenario, made: Sequence[Replication]) -> WarmUp:
     made = made if scenario.precision is None else made[: scenario.precision.min_replications]
     if scenario.warmup_s != "auto":
         return WarmUp(until_s=scenario.warmup_s)
-    stable = [name for name in scenario.policy_names if not _grows(made, name)]
+    grow = [name for name in scenario.policy_names if _grows(made, name, OfferedLoad())]
+    loads = run_loads(scenario, made[0])[0] if grow else {}
+    stable = [name for name in scenario.policy_names if name not in grow or not _grows(made, name, loads[name])]
     if not stable:
         return WarmUp(notes=("warm-up auto: every policy is overloaded and has no steady part; nothing is cut",))
     cuts = {name: mser5(averaged_series(_ttft_series(made, name))) for name in stable}
@@ -117,11 +121,10 @@ def _mean_number(made: Sequence[Replication], policy: str) -> float:
     return inside_s / time_s if time_s else 0.0
 
 
-def _grows(made: Sequence[Replication], policy: str) -> bool:
-    """Whether the queue of a policy grows in more than half of its replications."""
+def _grows(made: Sequence[Replication], policy: str, load: OfferedLoad) -> bool:
+    """Whether a policy is overloaded in more than half of its replications."""
     runs = [run for replication in made for run in replication.runs if run.policy == policy]
-    grew = [found.rising for run in runs if (found := run_trend(run.recording)) is not None]
-    return 2 * sum(grew) > len(runs)
+    return majority([overloaded(run.recording, load) for run in runs]) is True
 
 
 def _inconclusive(policy: str, cut: Truncation) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import InputError
 from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
+from simqueue.figures.arrivals import arrivals_and_capacity
 from simqueue.figures.cdf import latency_figure
 from simqueue.figures.timeline import batch_timeline
 from simqueue.figures.window import busiest_window, check_window
@@ -31,6 +32,7 @@ class _Plot:
 
 PLOTS = {
     "latencies": _Plot(latency_figure, of_a_window=False),
+    "arrivals": _Plot(arrivals_and_capacity, of_a_window=False),
     "kv_and_queue": _Plot(lambda result, window: kv_and_queue(result, mark=window)),
     "token_gaps": _Plot(token_gaps),
     "steps": _Plot(step_composition, of_one_policy=True),
@@ -44,7 +46,7 @@ def plot(result: ResultView, name: str, policy: str | None = None, window: Windo
     Parameters
     ----------
     result : ResultView
-    name : {"latencies", "kv_and_queue", "token_gaps", "steps", "slots"}
+    name : {"latencies", "arrivals", "kv_and_queue", "token_gaps", "steps", "slots"}
     policy : str, optional
         For `steps` and `slots`, which show one policy; by default the first one.
     window : (float, float), optional

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from simqueue.printable import printable
 from simqueue.report.lines import UNDEFINED, Format, Line, Row, class_objectives, count, sections_of, share
+from simqueue.results.latencies import OVERLOADED_SHARE
 from simqueue.scenario.room import room
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _LOPSIDED: Final = 1.25
 """If one side of an interval is this many times as long as the other, its ends are shown."""
 NO_CLASS: Final = "(no class)"
-_LOAD: Final = ("load", "binding", "overloaded")
+_LOAD: Final = ("load", "binding", "overloaded", OVERLOADED_SHARE)
 
 
 @dataclass(frozen=True, slots=True)

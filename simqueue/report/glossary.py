@@ -32,6 +32,7 @@ GLOSSARY: Final[dict[str, str]] = {
     "limited by": "What limits the highest rate: slots (running requests), tokens (the token budget of a step), "
     "kv (memory) or compute (the time of the steps).",
     "overloaded": "Whether the queue grows as long as the run lasts, so that latencies depend on its length.",
+    "time overloaded": "The share of the time in which more requests arrive than can be served.",
     "warm-up": "The first part of a run, whose requests are simulated but not measured.",
     "replication": "One of several runs with different random numbers.",
     "policy": "A scheduler with its settings; a column of the table.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from simqueue.results.latencies import ALWAYS, GOOD, MET, OF_ALL, column
+from simqueue.results.latencies import ALWAYS, GOOD, MET, OF_ALL, OVERLOADED_SHARE, column
 from simqueue.results.objectives import value_column
 from simqueue.workload.slo import of_run
 
@@ -19,6 +19,7 @@ Format = Callable[["Value"], str]
 Row = Mapping[str, "Value"]
 Better = Literal["", "higher", "lower"]
 UNDEFINED: Final = "-"
+UNKNOWN: Final = "unknown"
 
 
 def count(value: Value) -> str:
@@ -38,7 +39,7 @@ def text(value: Value) -> str:
 
 def yes(value: Value) -> str:
     """Return whether something is so; YES is in capitals because it calls for attention."""
-    return UNDEFINED if value is None else "YES" if value else "no"
+    return UNKNOWN if value is None else "YES" if value else "no"
 
 
 def number(value: Value) -> str:
@@ -156,6 +157,7 @@ SECTIONS: Final[Mapping[str, tuple[Line, ...]]] = {
         Line("load", "load", better="lower"),
         Line("limited by", "binding", text),
         Line("overloaded", "overloaded", yes),
+        Line("time overloaded", OVERLOADED_SHARE, share, better="lower", optional=True, usual=None),
         Line("measured", "window", text, optional=True, usual="whole run"),
         Line("warm-up requests", "warmup_excluded", count, optional=True),
         Line("replications", "replications", count, optional=True, usual=1),

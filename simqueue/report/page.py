@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
+from simqueue.figures.arrivals import arrivals_and_capacity, has_rushes
 from simqueue.figures.cdf import latency_figure
 from simqueue.figures.timeline import batch_timeline
 from simqueue.figures.window import busiest_window
@@ -104,6 +105,9 @@ def _add_figures(document: Document, result: ResultView, window: Window | None) 
     shown = window or busiest_window(result)
     document.add(Heading("Over time"))
     document.add(Picture(kv_and_queue(result, mark=shown), "kv-and-queue", "KV blocks in use and waiting requests."))
+    if has_rushes(result):
+        rates = "Rate of arrivals against the capacity of each policy. Shaded: more arrives than can be served."
+        document.add(Picture(arrivals_and_capacity(result), "arrivals", rates))
     part = "" if shown is None else f" From {shown[0]:,.4g} to {shown[1]:,.4g} s"
     part += "" if not part else "." if window else ", the busiest part of the run."
     gaps = f"Time between two tokens of a decoding request. A prompt in the same step appears as a spike.{part}"

@@ -59,7 +59,7 @@ class Displayed:
         return f"{type(self).__name__}(policies={list(self.policies)}, seed={self.seed}, version={self.version!r})"
 
     def plot(self: ResultView, name: str, policy: str | None = None, window: Window | None = None) -> Figure:
-        """Draw one of the figures of a report: latencies, kv_and_queue, token_gaps, steps, or slots.
+        """Draw one of the figures of a report: latencies, arrivals, kv_and_queue, token_gaps, steps, or slots.
 
         The parameters and errors are those of `simqueue.figures.plots.plot`.
         """

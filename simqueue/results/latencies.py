@@ -23,6 +23,10 @@ OF_ALL: Final = ("ttft", "tpot", "itl", "e2el")
 OF_CLIENTS: Final = ("client_wait", "wanted_ttft", "wanted_e2el")
 """Latencies that have columns only if a request waited at its client."""
 
+OVERLOADED_SHARE: Final = "overloaded_share"
+"""Column with the share of the time in which more requests arrive than can be served."""
+CAPACITY: Final = "capacity_rps"
+"""Column with the requests per second that can be served."""
 GOOD: Final = "good_share"
 """Column with the share of requests that meet every limit for requests."""
 MET: Final = "met_"
@@ -63,16 +67,19 @@ class Extras:
         Whether there are columns about waits at the client.
     good : bool
         Whether there is a column with the share of good requests.
+    rushes : bool
+        Whether there are columns with the capacity, and the share of the time in which more arrives.
     """
 
     percentiles: tuple[float, ...] = ()
     clients: bool = False
     good: bool = False
+    rushes: bool = False
 
     @classmethod
-    def of(cls, percentiles: Iterable[float], *, clients: bool, good: bool) -> Extras:
+    def of(cls, percentiles: Iterable[float], *, clients: bool, good: bool, rushes: bool) -> Extras:
         """Return these columns, without those of the percentiles that every summary has."""
-        return cls(tuple(sorted(set(percentiles) - set(ALWAYS))), clients, good)
+        return cls(tuple(sorted(set(percentiles) - set(ALWAYS))), clients, good, rushes)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -82,6 +89,7 @@ class Extras:
         if self.clients:
             kinds = ["mean", *map(statistic, (*ALWAYS, *self.percentiles))]
             names += [f"{kind}_{metric}_ms" for metric in OF_CLIENTS for kind in kinds]
+        names += [CAPACITY, OVERLOADED_SHARE] if self.rushes else []
         return tuple(name for name in names if name != "mean_client_wait_ms")  # every summary has it
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from simqueue.request import Status
+from simqueue.results.latencies import OVERLOADED_SHARE
 from simqueue.results.metrics import has_status
 from simqueue.results.steadiness import STEADY
 from simqueue.results.summary import ALL_CLASSES
@@ -62,7 +63,7 @@ def rejections(runs: Sequence[Mapping[str, NDArray[Any]]]) -> list[str]:
 
 def overload(row: Row) -> list[str]:
     """Return the warning about an overloaded policy; nothing for other policies and for rows of request classes."""
-    if row["request_class"] != ALL_CLASSES or not row["overloaded"] or row["rejected"] == row["n_requests"]:
+    if row["request_class"] != ALL_CLASSES or row["overloaded"] is not True or row["rejected"] == row["n_requests"]:
         return []  # if all requests are rejected, the load has no effect
     load = row["load"]
     if isinstance(load, float) and load >= 1:
@@ -72,3 +73,21 @@ def overload(row: Row) -> list[str]:
         why += f", although the estimated load is {load:.2f}" if isinstance(load, float) else ""
     hidden = "; there is no steady state, so no latencies are shown" if row["window"] == STEADY else ""
     return [f"overloaded ({why}): latencies grow with the length of the run{hidden}"]
+
+
+def unclear(row: Row) -> list[str]:
+    """Return the warning about a policy of open traffic whose steady window may not be steady; nothing for others."""
+    if row["request_class"] != ALL_CLASSES or row["overloaded"] is not None or row["window"] != STEADY:
+        return []
+    return ["it cannot be told whether it is overloaded: its latencies are those of a steady state only if it is not"]
+
+
+def rush(row: Row) -> list[str]:
+    """Return the warning about a policy that is overloaded in a part of the time; nothing for others."""
+    share = row.get(OVERLOADED_SHARE)
+    if row["request_class"] != ALL_CLASSES or not isinstance(share, float) or not share or row["overloaded"] is True:
+        return []
+    return [
+        f"more requests arrive than can be served in {100 * share:.1f} % of the time: the queue grows then, and "
+        "latencies depend on when a request arrives"
+    ]

@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from simqueue.results.latencies import parsed
+from simqueue.results.latencies import CAPACITY, OVERLOADED_SHARE, parsed
 from simqueue.results.samples import Samples, of_requests
 from simqueue.results.steadiness import shown
 from simqueue.results.summary import SUMMARY_TYPES, column_type
 from simqueue.statistics.estimate import Estimate, estimate
 from simqueue.statistics.intervals import CONFIDENCE, carries_percentile
+from simqueue.statistics.overload import majority
 
 if TYPE_CHECKING:
     from simqueue.results.summary import Row, Value
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 SamplesOf = Callable[["Value", "Value"], Samples]
 EFFECTIVE: Final = "effective_n_"
 """Begin of the columns that say how many independent observations a value is worth."""
-_SAME: Final = ("policy", "request_class", "load", "binding", "window")
+_SAME: Final = ("policy", "request_class", "load", "binding", "window", CAPACITY, OVERLOADED_SHARE)
 _LARGEST: Final = ("max_itl_ms", "max_concurrent_requests")
 _NO_INTERVAL: Final = (*_SAME, *_LARGEST, "duration_s", "measured_duration_s", "warmup_s")
 
@@ -113,11 +114,10 @@ def values_needed(q: float) -> int:
 
 def _pooled(rows: list[Row], samples: Samples, confidence: float) -> Row:
     made: Row = {name: _value(name, column_type(name), rows) for name in rows[0]}
-    flags = [row["overloaded"] for row in rows if row["overloaded"] is not None]
     made |= {
         "replication": None,
         "replications": len(rows),
-        "overloaded": 2 * sum(map(bool, flags)) > len(flags) if flags else None,
+        "overloaded": majority([row["overloaded"] for row in rows]),
     }
     made |= {name: _carried(name, made, samples) for name in rows[0] if is_percentile(name)}
     for name in interval_columns(rows[0]):
@@ -126,7 +126,7 @@ def _pooled(rows: list[Row], samples: Samples, confidence: float) -> Row:
         made |= {f"ci_low_{name}": low, f"ci_high_{name}": high}
         if of_requests(name):
             made[EFFECTIVE + name] = None if found is None else samples.effective_number(name, found)
-    final = shown(made, overloaded=bool(made["overloaded"]))
+    final = shown(made, overloaded=made["overloaded"] is True)
     return {name: None if _of_hidden(name, final) else value for name, value in final.items()}
 
 

@@ -26,7 +26,7 @@ from simqueue.results.objectives import judged_limits, percentiles_of
 from simqueue.results.onerun import BATCH_MEANS, OneRunInterval, one_run_intervals
 from simqueue.results.replicated import pooled_rows, without_few
 from simqueue.results.samples import Samples
-from simqueue.results.steadiness import STEADY, OfferedLoad, judged, shown, too_light
+from simqueue.results.steadiness import STEADY, OfferedLoad, arrives_openly, judged, shown, too_light
 from simqueue.results.summary import ALL_CLASSES, Row, Value, check_slo, summarize
 from simqueue.results.window import Window
 from simqueue.statistics.gapcurve import gap_curve
@@ -153,7 +153,7 @@ class Result(Displayed):
     @cached_property
     def replication_rows(self) -> tuple[Row, ...]:
         """The summary of each replication, as dicts of plain values, None if undefined."""
-        overloaded = {row["policy"] for row in self.summary_rows if row["overloaded"]}
+        overloaded = {row["policy"] for row in self.summary_rows if row["overloaded"] is True}
         rows = [shown(row, overloaded=row["policy"] in overloaded) for row in self._rows()]
         return tuple(judged_limits(row, self.slo, self.class_slo) for row in rows)
 
@@ -194,17 +194,21 @@ class Result(Displayed):
             requests = [run.recording.requests for run in self.runs if run.policy == name]
             yield from (Warned(name, line) for line in notices.rejections(requests))
         for row in self.summary_rows:
-            yield from (Warned(str(row["policy"]), line) for line in notices.overload(row))
+            yield from (Warned(str(row["policy"]), line) for line in (*notices.overload(row), *notices.rush(row)))
             if row["request_class"] == ALL_CLASSES and self.replicated:
                 told = doubts(row, self._samples(row["policy"], ALL_CLASSES))
                 yield from (Warned(str(row["policy"]), line) for line in told)
+        openly = {run.policy for run in self.runs if arrives_openly(run.recording)}
+        for row in self.summary_rows:
+            if row["policy"] in openly:
+                yield from (Warned(str(row["policy"]), line) for line in notices.unclear(row))
 
     def _summarized(self, *, whole: bool = False) -> tuple[Row, ...]:
         rows = self._rows(whole=whole)
         if self.replicated:
             final = pooled_rows(rows, partial(self._samples, whole=whole), self.confidence)
         else:
-            final = [shown(row, overloaded=bool(row["overloaded"])) for row in rows]
+            final = [shown(row, overloaded=row["overloaded"] is True) for row in rows]
         return tuple(judged_limits(row, self.slo, self.class_slo) for row in final)
 
     def _samples(self, policy: Value, request_class: Value, *, whole: bool = False) -> Samples:
@@ -226,6 +230,7 @@ class Result(Displayed):
             chain(chosen, *map(percentiles_of, limits)),
             clients=any(anything_waited(run.recording.requests) for run in self.runs),
             good=any(map(of_requests, limits)),
+            rushes=any(offered.rushes for offered in self._offered.values()),
         )
 
     def _rows_of(self, run: PolicyRun, *, whole: bool) -> list[Row]:

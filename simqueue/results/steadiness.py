@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from simqueue.request import Status
-from simqueue.results.latencies import parsed
+from simqueue.results.latencies import CAPACITY, OVERLOADED_SHARE, parsed
 from simqueue.results.metrics import Floats, Mask, has_status
-from simqueue.statistics.overload import BACKLOG_SHARE, Trend, is_overloaded, overlap_share, trend
+from simqueue.results.window import entries
+from simqueue.statistics.overload import WEAK_SHARE, Law, Stays, evidence, is_overloaded, overlap_share
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
     from simqueue.results.summary import Row
     from simqueue.simulation.recording import Recording
 
@@ -20,6 +25,7 @@ WHOLE_RUN: Final = "whole run"
 STEADY: Final = "steady"
 _LEAST_FOR_NOTICE: Final = 20
 _LEAST_OVERLAP: Final = 0.05
+_TIMES: Final = ("first_scheduled_s", "first_token_s", "finish_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +38,27 @@ class OfferedLoad:
         Arrival rate over capacity; None if either is unknown.
     binding : str or None
         The resource that limits the capacity: slots, tokens, kv or compute.
+    doubtful : bool
+        Whether the capacity is less accurate than usual.
+    capacity_rps : float or None
+        Admitted requests per second that it can serve.
+    overloaded_share : float or None
+        Share of the time in which more requests arrive than that.
+    varies : bool
+        Whether the rate of arrivals changes with time.
     """
 
     load: float | None = None
     binding: str | None = None
+    doubtful: bool = False
+    capacity_rps: float | None = None
+    overloaded_share: float | None = None
+    varies: bool = False
+
+    @property
+    def rushes(self) -> bool:
+        """Whether more requests arrive than can be served in a part of the time that is worth a column."""
+        return self.varies and bool(self.overloaded_share)
 
 
 def stay(recording: Recording) -> tuple[Floats, Floats]:
@@ -45,49 +68,71 @@ def stay(recording: Recording) -> tuple[Floats, Floats]:
     return requests["arrival_s"], np.where(still_there, np.inf, requests["finish_s"])
 
 
-def run_trend(recording: Recording) -> Trend | None:
-    """Return how the number of requests in the system developed; None with too few requests."""
-    return trend(*stay(recording))
-
-
 def judged(rows: list[Row], recording: Recording, offered: OfferedLoad, warmup_s: float) -> list[Row]:
     """Return the rows of one run with load, binding, overloaded, window and warmup_s filled in."""
     added: Row = {
         "load": offered.load,
         "binding": offered.binding,
-        "overloaded": _overloaded(offered.load, recording),
+        "overloaded": overloaded(recording, offered),
         "window": STEADY if warmup_s > 0 else WHOLE_RUN,
         "warmup_s": warmup_s,
     }
+    if rows and OVERLOADED_SHARE in rows[0]:
+        added |= {CAPACITY: offered.capacity_rps, OVERLOADED_SHARE: offered.overloaded_share}
     return [row | added for row in rows]
 
 
-def _overloaded(load: float | None, recording: Recording) -> bool | None:
-    """Return whether the run has no steady state; None if neither load nor trend can tell.
+def overloaded(recording: Recording, offered: OfferedLoad) -> bool | None:
+    """Return whether a run has no steady state; None if it cannot be told.
 
-    A rising trend of all requests always shows overload. Otherwise, and without a load, only requests of no session and
-    no client count. The others wait for earlier responses, so their number is bounded however slow the server is.
+    Only requests whose arrival depends on no response count: the others wait for earlier responses, so their number is
+    bounded however slow the server is. For the same reason, a run with other requests, or in which requests leave
+    without a response, can show overload, but not its absence.
     """
-    found = run_trend(recording)
-    if load is not None or (found is not None and found.rising):
-        return is_overloaded(load, found)
-    independent = _independent(recording)
-    if not independent.any():
-        return None
-    arrival_s, leave_s = stay(recording)
-    timed_out = float(np.mean(has_status(recording.requests, Status.TIMED_OUT)[independent]))
-    found = trend(arrival_s[independent], leave_s[independent])
-    return is_overloaded(None, found, conclusive=timed_out <= BACKLOG_SHARE)
-
-
-def _independent(recording: Recording) -> Mask:
-    """Return a mask of the requests whose arrival depends on no response: those of no session and no client."""
     requests = recording.requests
-    found = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
-    for name in ("session", "client"):
-        if name in requests:
-            found &= np.array([label is None for label in requests[name]], dtype=np.bool_)
+    independent = _independent(requests)
+    refused = has_status(requests, Status.REJECTED)
+    admitted = independent & ~refused
+    found = evidence(_stays(recording, admitted)) if admitted.any() else None
+    unanswered = refused | has_status(requests, Status.TIMED_OUT)
+    bounded = not independent.all() or int(np.count_nonzero(unanswered)) > WEAK_SHARE * len(unanswered)
+    law = Law(offered.load, offered.capacity_rps, doubtful=offered.doubtful)
+    return is_overloaded(law, found, bounded=bounded)
+
+
+def arrives_openly(recording: Recording) -> bool:
+    """Return whether any request of a run arrives whatever the responses to others: the traffic is no closed loop."""
+    return bool(_independent(recording.requests).any())
+
+
+def _independent(requests: Mapping[str, NDArray[Any]]) -> Mask:
+    """Return a mask of the requests whose arrival depends on no response: no users, retries and later turns."""
+    found = entries(requests)
+    if "client" in requests:
+        found = found & np.array([label is None for label in requests["client"]], dtype=np.bool_)
     return found
+
+
+def open_arrivals_s(recording: Recording) -> Floats:
+    """Return when the requests arrive whose arrival depends on no response, in no order."""
+    requests = recording.requests
+    return np.asarray(requests.get("wanted_s", requests["arrival_s"])[_independent(requests)])
+
+
+def _stays(recording: Recording, chosen: Mask) -> Stays:
+    """Return the stays of some requests; they arrive when their client wants them, also if it sends them later."""
+    requests = recording.requests
+    never = {name: np.where(np.isnan(requests[name]), np.inf, requests[name])[chosen] for name in _TIMES}
+    return Stays(
+        arrival_s=requests.get("wanted_s", requests["arrival_s"])[chosen],
+        start_s=never["first_scheduled_s"],
+        first_token_s=never["first_token_s"],
+        leave_s=never["finish_s"],
+        prompt_tokens=requests["prompt_tokens"][chosen],
+        output_tokens=requests.get("due_tokens", requests["output_tokens"])[chosen],
+        made_tokens=requests["tokens_emitted"][chosen],
+        end_s=recording.end_s,
+    )
 
 
 def shown(row: Row, *, overloaded: bool) -> Row:

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from studies.certainty import coverage, law, one_run
+from studies.certainty import coverage, law, one_run, overload
 from studies.command import run
 
 PARTS: Mapping[str, Callable[[Path], list[Path]]] = {
     "coverage": coverage.write,
     "law": law.write,
     "one-run": one_run.write,
+    "overload": overload.write_page,
 }
 """Name -> the function that writes the page of a part to a folder."""
 

@@ -256,10 +256,11 @@ def test_an_overloaded_policy_shows_no_steady_state() -> None:
 
 
 def test_replications_that_look_overloaded_are_not_left_out() -> None:
-    """Near capacity some replications rise by chance: the policy is stable, and the mean is over all of them."""
-    result = sq.run(scenario(rate=10.2, requests=400, replications=12, warmup_s=4.0), check=False)
+    """Near capacity some replications pile up by chance: the policy is stable, and the mean is over all of them."""
+    result = sq.run(scenario(rate=10.5, requests=400, replications=12, warmup_s=4.0), check=False)
     own = [row for row in result.replication_rows if row["policy"] == "whole"]
-    assert {row["overloaded"] for row in own} == {True, False}
+    assert {row["overloaded"] for row in own} >= {True, False}
+    assert result.summary_rows[0]["overloaded"] is False
     values = [row["mean_ttft_ms"] for row in own]
     assert result.summary_rows[0]["mean_ttft_ms"] == pytest.approx(float(np.mean(np.array(values, dtype=float))))
 

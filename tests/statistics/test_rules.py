@@ -1,4 +1,4 @@
-"""Warm-up, stopping, comparison and overload: the rules on series with known results."""
+"""Warm-up, stopping and comparison: the rules on series with known results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from simqueue.statistics import overload, warmup
+from simqueue.statistics import warmup
 from simqueue.statistics.comparison import all_paired, holm, paired
 from simqueue.statistics.intervals import mean_interval
 from simqueue.statistics.stopping import look_ahead, precise_at
@@ -104,57 +104,3 @@ def test_verdicts_of_edge_cases() -> None:
         assert found.adjusted_p is not None
         assert found.p_value is not None
         assert found.adjusted_p >= found.p_value
-
-
-def lindley_stays(load: float, customers: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return arrival and departure times of one M/M/1 queue."""
-    arrivals = np.cumsum(rng.exponential(1 / load, customers))
-    departures = np.empty(customers)
-    free = 0.0
-    for i, service in enumerate(rng.exponential(1.0, customers)):
-        free = max(free, arrivals[i]) + service
-        departures[i] = free
-    return arrivals, departures
-
-
-@pytest.mark.parametrize(("load", "least", "most"), [(0.8, 0.0, 0.04), (1.05, 0.75, 1.0), (1.2, 1.0, 1.0)])
-def test_trend_and_backlog_tell_overload(load: float, least: float, most: float) -> None:
-    """Of 50 runs of 5,000 customers next to none is flagged at a load of 0.8, nearly all at 1.05, all at 1.2."""
-    rng = np.random.default_rng(11)
-    found = [overload.trend(*lindley_stays(load, 5000, rng)) for _ in range(50)]
-    assert least <= np.mean([one is not None and one.rising for one in found]) <= most
-
-
-def test_areas_inside_are_exact() -> None:
-    """Two requests, inside from 0 to 3 and from 1 to 2, over four stretches of one second."""
-    found = overload.batch_means_inside(np.array([0.0, 1.0]), np.array([3.0, 2.0]), 0.0, 4.0, batches=4)
-    assert found.tolist() == pytest.approx([1, 2, 1, 0])
-
-
-def test_load_alone_can_tell() -> None:
-    """A load of 1 is overload whatever a short run shows; without load and trend nothing is said."""
-    assert overload.is_overloaded(1.0, None) is True
-    assert overload.is_overloaded(0.9, None) is False
-    assert overload.is_overloaded(None, None) is None
-    assert overload.is_overloaded(None, overload.Trend(5.0, 0.1)) is True
-    assert overload.is_overloaded(0.5, overload.Trend(5.0, 0.01)) is False
-
-
-def test_a_queue_with_a_limit_shows_no_steady_state() -> None:
-    """Where requests leave unanswered a flat trend says nothing, a rising one and a load say what they always do."""
-    flat, rising = overload.Trend(0.0, 0.0), overload.Trend(5.0, 0.1)
-    assert overload.is_overloaded(None, flat) is False
-    assert overload.is_overloaded(None, flat, conclusive=False) is None
-    assert overload.is_overloaded(None, rising, conclusive=False) is True
-    assert overload.is_overloaded(0.9, flat, conclusive=False) is False
-
-
-def test_few_requests_have_no_trend() -> None:
-    """Below 200 requests a queue that fills once cannot be told from one that grows."""
-    arrivals = np.arange(199.0)
-    assert overload.trend(arrivals, arrivals + 1) is None
-
-
-def test_who_meets_somebody() -> None:
-    """Of three requests the second finds the first in the system; the third finds none."""
-    assert overload.overlap_share(np.array([0.0, 1.0, 9.0]), np.array([2.0, 3.0, 10.0])) == 0.5

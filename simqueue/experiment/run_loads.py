@@ -1,0 +1,64 @@
+"""What the runs of a scenario are told about the load of their policies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from simqueue.experiment.offered_load import PolicyLoad, policy_loads
+from simqueue.experiment.replication import Replication
+from simqueue.results.steadiness import OfferedLoad, open_arrivals_s
+from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.simulation.recording import Recording
+from simqueue.statistics.rush import rush_share
+from simqueue.workload.arrivals.course import rate_course
+from simqueue.workload.build import build_arrivals
+
+_LEAST_OBSERVED: Final = 500
+"""With fewer recorded arrivals, a rate over time is mostly noise."""
+
+
+def run_loads(scenario: ResolvedScenario, first: Replication) -> tuple[dict[str, OfferedLoad], tuple[str, ...]]:
+    """Return the load of each policy in the runs of a scenario, and warnings about those that are missing or not sure.
+
+    Parameters
+    ----------
+    scenario : ResolvedScenario
+    first : Replication
+        Replication 0.
+    """
+    loads = policy_loads(scenario, first.requests, first.policies or None, first.recordings, estimates=False)
+    made = {name: _of_runs(scenario, found, first.recordings[name]) for name, found in loads.items()}
+    return made, tuple(warning for name, found in loads.items() for warning in found.warnings(name))
+
+
+def _of_runs(scenario: ResolvedScenario, found: PolicyLoad, recording: Recording) -> OfferedLoad:
+    if found.capacity is None:
+        return OfferedLoad(found.load, None)
+    capacity_rps = found.capacity.max_rate_rps
+    share, varies = _overloaded_share(scenario, found.load, capacity_rps, recording)
+    return OfferedLoad(found.load, found.capacity.binding, bool(found.caution), capacity_rps, share, varies)
+
+
+def _overloaded_share(
+    scenario: ResolvedScenario, load: float | None, capacity_rps: float, recording: Recording
+) -> tuple[float | None, bool]:
+    """Return the share of time in which more arrives than the capacity, None if unknown, and whether the rate varies.
+
+    It follows from the rate of the arrival process; for traces and several workloads, from what arrived.
+    """
+    arrival_s = open_arrivals_s(recording)
+    workload = scenario.workload
+    if not len(arrival_s) or arrival_s.max() <= 0:
+        return None, False
+    if workload is None or workload.arrivals is None:
+        if len(arrival_s) < _LEAST_OBSERVED or load is None:
+            return None, False
+        share = rush_share(arrival_s, capacity_rps)
+        return share, 0 < share < 1
+    process = build_arrivals(workload.arrivals, scenario.base_dir)
+    course = rate_course(process, float(arrival_s.max()), len(arrival_s))
+    if course is None:
+        return None, False
+    # A load counts admitted requests only, the rate of a process all of them.
+    mean_rps = process.mean_rate_rps
+    return course.share_above(capacity_rps if load is None or mean_rps is None else mean_rps / load), course.varies
