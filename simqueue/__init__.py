@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from simqueue.experiment import rare, run
     from simqueue.experiment.best import best
     from simqueue.experiment.questions import capacity, compare
+    from simqueue.experiment.sensitivity import sensitivity
     from simqueue.results.stored import read_result as load_result
     from simqueue.scenario import Scenario
     from simqueue.scenario import load as load_scenario
@@ -38,6 +39,7 @@ __all__ = [
     "load_scenario",
     "rare",
     "run",
+    "sensitivity",
     "theory",
 ]
 
@@ -55,6 +57,7 @@ _SOURCES = {
     "load_scenario": "simqueue.scenario:load",
     "rare": "simqueue.experiment.rare:",
     "run": "simqueue.experiment:run",
+    "sensitivity": "simqueue.experiment.sensitivity:sensitivity",
     "theory": "simqueue.theory:",
 }
 """Public name -> module and name in it, or the module itself. They are imported at first use, because

@@ -204,6 +204,41 @@ def best(
     """
 
 
+@command("sensitivity:sensitivity")
+def sensitivity(
+    scenario: Scenario,
+    to: Annotated[
+        list[str],
+        Option(
+            "--to",
+            metavar="KEY",
+            help="Key with a number, such as workload.arrivals.rate_rps or policies.NAME.max_num_seqs. Repeatable.",
+        ),
+    ],
+    set_: Set = None,
+    seed: Seed = None,
+    metric: Annotated[
+        list[str] | None,
+        Option("--metric", metavar="COLUMN", help="Column of the summary. Repeatable."),
+    ] = None,
+    step: Annotated[
+        float | None,
+        Option("--step", metavar="SHARE", help="Relative step, 0.05 by default. Whole numbers are changed by 1."),
+    ] = None,
+    replications: Replications = None,
+    workers: Workers = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+    import_: Import = None,
+    debug: Debug = False,
+) -> None:
+    """Show how strongly results react to a key, with confidence intervals.
+
+    Runs the scenario with the key a bit lower and a bit higher, on the same random numbers, and prints the change of
+    each metric per unit of the key. If the scenario sets no number of replications, 20 are run.
+    """
+
+
 @command("capacity:capacity")
 def capacity(
     scenario: Scenario,

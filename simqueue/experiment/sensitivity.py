@@ -1,0 +1,162 @@
+"""How strongly results react to a key: central differences on common random numbers.
+
+The scenario runs with the key a bit lower and a bit higher, with the same seeds, so that both see the same random
+numbers. The difference of each replication over the distance is one value of the derivative, and the interval is that
+over the replications. A central difference is off by a term of the second order in the step; that is not in the
+interval.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from simqueue.errors import InputError
+from simqueue.experiment.comparing import check_names
+from simqueue.experiment.replication import Progress
+from simqueue.experiment.runner import as_resolved, run
+from simqueue.names import unknown
+from simqueue.results.result import Result
+from simqueue.results.summary import ALL_CLASSES
+from simqueue.scenario.values import dotted, leaves
+from simqueue.statistics.intervals import mean_interval
+
+DEFAULT_METRICS = ("mean_ttft_ms", "mean_tpot_ms", "mean_e2el_ms", "request_throughput")
+REPLICATIONS = 20
+_NOT_OF_THE_SERVER = ("seed", "replications")
+STEP = 0.05
+"""Relative step of keys that are not whole numbers; whole numbers are changed by 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The derivative of a metric with respect to a key.
+
+    Attributes
+    ----------
+    policy, metric, key : str
+    at, below, above : float
+        Value of the key in the scenario, and those of the two runs.
+    derivative, low, high : float or None
+        Unit of the metric per unit of the key, with its interval; None if it is not known.
+    reason : str
+        Why it is not known; empty if it is.
+    """
+
+    policy: str
+    metric: str
+    key: str
+    at: float
+    below: float
+    above: float
+    derivative: float | None
+    low: float | None
+    high: float | None
+    reason: str
+
+    def plain(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return asdict(self)
+
+
+def sensitivity(
+    scenario: str | Path | Mapping[str, Any],
+    to: Sequence[str],
+    *,
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    replications: int | None = None,
+    step: float = STEP,
+    overrides: Sequence[str] = (),
+    seed: int | None = None,
+    progress: Progress | None = None,
+    workers: int | None = None,
+) -> list[Sensitivity]:
+    """Return the derivatives of metrics with respect to keys of a scenario.
+
+    Parameters
+    ----------
+    scenario, overrides, seed, progress, workers
+        As for `run`; a file, a name or keys.
+    to : sequence of str
+        Dotted keys with a number, such as ``workload.arrivals.rate_rps`` or ``policies.one.max_num_seqs``.
+    metrics : sequence of str
+        Columns of the summary.
+    replications : int, optional
+        At least 2; by default those of the scenario, and 20 if it has one.
+    step : float
+        Relative step of keys that are not whole numbers, > 0 and < 1.
+
+    Raises
+    ------
+    InputError
+        If the scenario is wrong, a name is unknown, or a key has no number.
+    """
+    if not 0 < step < 1:
+        raise InputError(f"step = {step:g}: must be > 0 and < 1")
+    resolved = as_resolved(scenario, overrides, seed)
+    check_names(resolved.policy_names, None, metrics)
+    wanted = replications or (REPLICATIONS if resolved.replications == 1 else resolved.replications)
+    if wanted < 2:
+        raise InputError(f"replications = {wanted}: must be at least 2, because intervals need several")
+    common = [*overrides, "precision=null", f"replications={wanted}"]
+    found: list[Sensitivity] = []
+    for key, ends in [(key, _ends(resolved.values, key, step)) for key in to]:
+        results = [
+            run(
+                scenario, overrides=[*common, f"{key}={json.dumps(end)}"], seed=seed, progress=progress, workers=workers
+            )
+            for end in ends[1:]
+        ]
+        found += [
+            _derivative(policy, metric, key, ends, results) for policy in resolved.policy_names for metric in metrics
+        ]
+    return found
+
+
+def _ends(values: Mapping[str, Any], key: str, step: float) -> tuple[float, float, float]:
+    """Return the value of a key, one below and one above."""
+    numbers = {dotted(path): value for path in leaves(values) if _is_number(value := _at(values, path))}
+    numbers = {name: value for name, value in numbers.items() if name not in _NOT_OF_THE_SERVER}
+    if key not in numbers:
+        raise InputError(f"sensitivity: {unknown('key with a number', key, numbers)}")
+    at = numbers[key]
+    if at == 0:
+        raise InputError(f"{key} = 0: has no relative step; sensitivities need a value other than 0")
+    off = 1 if isinstance(at, int) else step * abs(at)
+    if isinstance(at, int) and at <= 1:
+        raise InputError(f"{key} = {at}: must be at least 2, because one less is tried")
+    return at, at - off, at + off
+
+
+def _at(values: Any, path: Sequence[str | int]) -> Any:
+    for part in path:
+        values = values[part]
+    return values
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _derivative(
+    policy: str, metric: str, key: str, ends: tuple[float, float, float], results: Sequence[Result]
+) -> Sensitivity:
+    below, above = (_values(result, policy, metric) for result in results)
+    pairs = [(low, high) for low, high in zip(below, above, strict=True) if low is not None and high is not None]
+    reason = ""
+    if len(pairs) < len(below):
+        reason = "a run has no value: it is overloaded after its warm-up, or nothing is measured"
+    elif len(pairs) < 2:
+        reason = "nothing in the traffic is random, so there is no interval"
+    if reason:
+        return Sensitivity(policy, metric, key, *ends, None, None, None, reason)
+    found = mean_interval([(high - low) / (ends[2] - ends[1]) for low, high in pairs])
+    return Sensitivity(policy, metric, key, *ends, found.mean, found.low, found.high, "")
+
+
+def _values(result: Result, policy: str, metric: str) -> list[Any]:
+    rows = result.replication_rows
+    return [row[metric] for row in rows if row["policy"] == policy and row["request_class"] == ALL_CLASSES]
