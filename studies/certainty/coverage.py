@@ -38,6 +38,8 @@ RELATIVE: Final = 0.1
 _TRUTH_RUNS, _TRUTH_REQUESTS, _TRUTH_CUT = 60, 20_000, 4_000
 _GOOD_SHARE: Final = 0.8
 _ORDERS: Final = 20
+_ABOUT_ALL: Final = ("too few for a steady state", "every policy is overloaded and has no steady part")
+"""Warnings that are about every value of a steady state."""
 
 Times = tuple[Floats, Floats, Floats]
 """Arrivals, first tokens and departures of a run, in seconds."""
@@ -158,9 +160,10 @@ def _scenario(requests: int) -> ResolvedScenario:
 def _result(scenario: ResolvedScenario, group: Sequence[Times], truth: Truth) -> Result:
     """Return the package's result of the runs: with its warm-up, window, intervals and warnings."""
     made = [Replication(i, (PolicyRun("p", i, recording(times)),), (), {}, ()) for i, times in enumerate(group)]
-    measured = with_windows(scenario, warm_up(scenario, made), made)
+    warm = warm_up(scenario, made)
+    measured = with_windows(scenario, warm, made)
     runs = [run for one in measured for run in one.runs]
-    return Result({}, __version__, 0, runs, slo={"ttft_ms": truth.limit_ms})
+    return Result({}, __version__, 0, runs, slo={"ttft_ms": truth.limit_ms}, warnings=warm.notes)
 
 
 def recording(times: Times) -> Recording:
@@ -190,7 +193,7 @@ def recording(times: Times) -> Recording:
 def _outcome(result: Result, truth: Truth) -> dict[str, tuple[bool, bool]]:
     """Return for each metric whether its interval has the true value, and whether it is warned about or missing."""
     row = result.summary_rows[0]
-    about_all = any("too few for a steady state" in line for line in result.warnings)
+    about_all = any(text in line for text in _ABOUT_ALL for line in result.warnings)
     found = {}
     for metric, column in METRICS.items():
         low, high, true = row[f"ci_low_{column}"], row[f"ci_high_{column}"], getattr(truth, column)

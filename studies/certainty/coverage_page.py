@@ -63,7 +63,8 @@ def _introduction() -> Iterator[str]:
     )
     yield ""
     yield (
-        f"Warnings: a run worth fewer than {LEAST_STRETCHES} independent values of TTFT (about all metrics); all runs "
+        f"Warnings: a run worth fewer than {LEAST_STRETCHES} independent values of TTFT, or a queue that "
+        "grows in most of them (about all metrics); all runs "
         "together worth fewer than 40 times the squared skewness (about means); fewer than "
         f"{LEAST_BEYOND} independent values beyond a percentile."
     )
@@ -106,7 +107,9 @@ def _precision(cells: Sequence[Cell]) -> Iterator[str]:
     yield ""
     yield (
         f"`precision: {{metric: mean_ttft_ms, relative: {RELATIVE:g}}}` with at most 60 replications, and a warm-up of "
-        "a tenth of the requests: how often it is reached, and how often the result is then right."
+        "a tenth of the requests: how often it is reached, and how often the result is then right. A sequence of "
+        "replications stops where its interval happens to be short, so long waits that it has not seen yet stop it "
+        "early."
     )
     yield ""
     yield "| workload | load | requests | reached | right where reached |"
