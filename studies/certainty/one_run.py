@@ -44,8 +44,8 @@ Where an interval is given (in a twentieth of the runs at least), it covers in {
 half-width is the median over runs, relative to the mean: one run of 5,000 requests at a load of 0.9 says little, and
 its interval says so.
 
-The widest of four numbers of batches is taken because no single number suits all rows: few long batches suit high loads,
-many short ones suit low loads. Rules that drop runs by an estimate of their own precision would keep those that
+The widest of four numbers of batches is taken because no single number suits all rows: few long batches suit high
+loads, many short ones suit low loads. Rules that drop runs by an estimate of their own precision would keep those that
 overstate it. So the rules look at what is known beforehand: numbers of requests and cycles, and requests beyond a
 percentile. The lag check drops only runs whose ten batches are plainly correlated. Loads above 0.9 were not measured.
 """
