@@ -270,7 +270,12 @@ def _settled(search: _Search, rule: Rule, most: int) -> bool:
             return True
         if done >= most:
             return False
-        search.up_to(min(most, done + max(_SMALLEST_STAGE, done // _STAGE_GROWTH)))
+        search.up_to(min(most, next_stage(done)))
+
+
+def next_stage(replications: int) -> int:
+    """Return after how many replications policies are dropped next."""
+    return replications + max(_SMALLEST_STAGE, replications // _STAGE_GROWTH)
 
 
 def _selection(search: _Search, rule: Rule, *, decided: bool) -> Selection:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from studies.certainty import coverage, law, one_run, overload
+from studies.certainty import coverage, law, one_run, overload, power
 from studies.command import run
 
 PARTS: Mapping[str, Callable[[Path], list[Path]]] = {
@@ -15,6 +15,7 @@ PARTS: Mapping[str, Callable[[Path], list[Path]]] = {
     "law": law.write,
     "one-run": one_run.write,
     "overload": overload.write_page,
+    "power": power.write,
 }
 """Name -> the function that writes the page of a part to a folder."""
 
