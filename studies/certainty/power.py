@@ -102,11 +102,16 @@ def _selection(found: Sequence[selecting.Selected]) -> Iterator[str]:
                 f"{one.without_dropping:.0f}",
                 f"{one.by_rule:,.0f}",
                 f"{one.by_oracle}",
-                f"{one.runs / one.by_rule:.2f}",
+                _quotient(one.runs / one.by_rule),
             ]
             for one in found
         ),
     )
+    yield (
+        "Where one alternative varies much more than the others, the fixed rule wants to know it as well as the zone "
+        "says, although it is far behind; there, only the other two columns are a fair comparison."
+    )
+    yield ""
 
 
 def _ratios(found: Sequence[ratios.Covered]) -> Iterator[str]:
@@ -129,6 +134,10 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]
     for row in rows:
         yield f"| {' | '.join(row)} |"
     yield ""
+
+
+def _quotient(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.01 else "<0.01"
 
 
 def _share(value: float) -> str:
