@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from simqueue.experiment.demand import Demand, Sample
 from simqueue.steptime import StepTime
-from simqueue.steptime.base import Batch
-from simqueue.theory.affine import Composition, fit
+from simqueue.theory.affine import fit
 from simqueue.theory.capacity import capacity, composition
 from simqueue.theory.lengths import Lengths
 from simqueue.theory.limits import Capacity, Server
@@ -25,11 +22,8 @@ SMALL = 2.0
 DEVIATIONS = 3.0
 """The pool counts as full at times if its mean level is within so many standard deviations of the top. Those of the
 level are taken as 1 / sqrt(running requests) of its mean, as if lengths were exponential."""
-MOST_LOSS = 0.015
-"""The closed form takes the duration of a step with an average prompt; more than this is a doubt."""
 MOST_RUNNING = 2500
 """Plays with more requests at one time would take too long."""
-_QUANTILES = tuple((i + 0.5) / 20 for i in range(20))
 _OF_PROMPTS = 1000
 """Policies with whole prompts are in doubt if the longest of so many prompts is longer than the budget."""
 _TOGETHER = "equal outputs that start together end together, and so do their successors"
@@ -66,7 +60,7 @@ def limit_of(step_time: StepTime, described: Server, asked: Demand) -> Limit:
         As `capacity`.
     """
     closed = capacity(step_time, asked.lengths, described)
-    full, other = _full(closed, described), _other_doubt(step_time, closed, described, asked)
+    full, other = _full(closed, described), _other_doubt(step_time, closed, described, asked.lengths)
     doubt = full or other
     if not doubt:
         return Limit(closed)
@@ -104,31 +98,14 @@ def _full(closed: Capacity, described: Server) -> str:
     return "the KV pool is full at times, and evicts requests whose tokens are computed again"
 
 
-def _other_doubt(step_time: StepTime, closed: Capacity, described: Server, asked: Demand) -> str:
+def _other_doubt(step_time: StepTime, closed: Capacity, described: Server, lengths: Lengths) -> str:
     """Return why the closed form does not describe the policy though the pool is large enough, or an empty text."""
     if described.batching == "static":
         return ""
-    lengths, sample = asked.lengths, asked.sample
     at = composition(lengths, closed.steps_per_request, described)
-    if not fit(step_time, at).exact:
-        if lengths.output_variance <= _ALIKE * lengths.output**2:
-            return _TOGETHER
-        if sample is not None and _loss(step_time, at, lengths, sample) > MOST_LOSS:
-            return "long prompts make some steps much longer than a step with an average prompt"
+    if lengths.output_variance <= _ALIKE * lengths.output**2 and not fit(step_time, at).exact:
+        return _TOGETHER
     return _delayed(closed, described, lengths)
-
-
-def _loss(step_time: StepTime, at: Composition, lengths: Lengths, sample: Sample) -> float:
-    """Return by how much more steps with a prompt take because prompts differ in length, over all steps."""
-    context = round(at.context_tokens)
-    decodes = round(at.decodes)
-
-    def seconds(past: int, tokens: int) -> float:
-        return step_time.seconds(Batch(decodes, decodes, context, ((past, tokens),), decodes + 1))
-
-    of_each = [seconds(0, int(tokens)) for tokens in np.quantile(sample[0], _QUANTILES)]
-    of_average = seconds(round(lengths.mean_position - lengths.new / 2), round(lengths.new))
-    return min(1.0, at.prompts) * (float(np.mean(of_each)) / of_average - 1)
 
 
 def _delayed(closed: Capacity, described: Server, lengths: Lengths) -> str:

@@ -122,13 +122,15 @@ def shuffled(many: int, most: int) -> NDArray[np.int64]:
 def spread(prompts: NDArray[Any], outputs: NDArray[Any], many: int) -> NDArray[np.int64]:
     """Return the indices of about `many` pairs that represent the sample, in a random order that is always the same.
 
-    The pairs are sorted into groups by prompt, and each group is read at equal distances in the order of outputs.
+    The pairs are sorted into groups by prompt, and each group is read at equal distances in the order of outputs. Each
+    begins at another one, so that all parts of the distribution of outputs are there, its tail too.
     """
     side = max(1, math.isqrt(min(many, len(prompts))))
+    begins = (shuffled(side, side) + 0.5) / side
     chosen = []
-    for group in np.array_split(np.argsort(prompts, kind="stable"), side):
+    for begin, group in zip(begins, np.array_split(np.argsort(prompts, kind="stable"), side), strict=True):
         ranked = group[np.argsort(outputs[group], kind="stable")]
-        chosen.append(ranked[((np.arange(side) + 0.5) * len(ranked) / side).astype(int)])
+        chosen.append(ranked[((np.arange(side) + begin) * len(ranked) / side).astype(int)])
     together = np.concatenate(chosen)
     return together[shuffled(len(together), len(together))]
 
