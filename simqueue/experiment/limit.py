@@ -10,7 +10,7 @@ from simqueue.steptime import StepTime
 from simqueue.theory.affine import fit
 from simqueue.theory.capacity import capacity, composition
 from simqueue.theory.lengths import Lengths
-from simqueue.theory.limits import Capacity, Server
+from simqueue.theory.limits import COMPUTE_BOUND, Capacity, Server
 from simqueue.theory.played import Played, played
 from simqueue.theory.played_waves import played_waves
 
@@ -121,7 +121,7 @@ def _delayed(closed: Capacity, described: Server, lengths: Lengths) -> str:
     # Prompts wait for the token budget while they hold slots.
     slots_rps, compute_rps = closed.limits_rps["slots"], closed.limits_rps["compute"]
     budget_rps = min(closed.limits_rps["tokens"], compute_rps)
-    if not 1 / NEAR < budget_rps / slots_rps < NEAR:
+    if not 1 / NEAR < budget_rps / slots_rps < NEAR or compute_rps < COMPUTE_BOUND * slots_rps:
         return ""
     return (
         f"slots ({slots_rps:.3g} req/s) and token budget ({budget_rps:.3g} req/s, about one prompt) "
