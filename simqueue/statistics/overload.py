@@ -49,6 +49,8 @@ GROWTH: Final = 1.25
 """Where a queue may be bounded, it shows overload only if it grew by this factor in the second half of the run."""
 CONFIRMED: Final = 0.9
 """Share of the capacity that a run has to reach to confirm the law."""
+PILES_UP: Final = 1.5
+"""Growth of the unfinished work in the second half of a run from which on it is not said that the run kept up."""
 LAW_ERROR: Final = 0.03
 """Relative error of the capacity law where it has no caution; nearer to a load of 1 the law does not outweigh a run."""
 
@@ -158,6 +160,9 @@ class Evidence:
     def _kept_up(self) -> bool:
         """Whether nothing piled up, or significantly more could have been done than arrived."""
         if self.finished_excess > SLOW_EXCESS / 2 and self.unfinished > SLOW_BACKLOG:
+            return False
+        least = max(STRONG_BACKLOG, PILES_UP * self.unfinished_before)
+        if self.finished_excess > STRONG_BACKLOG and self.unfinished > least:
             return False
         nothing_waits = self.waiting <= WEAK_SHARE and self.excess <= STRONG_EXCESS
         return nothing_waits or (self.waiting <= STRONG_BACKLOG and self.excess_t <= -WEAK_T)
