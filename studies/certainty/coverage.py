@@ -116,7 +116,7 @@ def cell(name: str, load: float, requests: int, runs: int, truth: Truth) -> Cell
     """Measure one cell: independent runs, in groups of ten."""
     rng = _rng(name, load, requests)
     times = [TRAFFIC[name].served(rng, requests, load) for _ in range(runs)]
-    scenario = _scenario(requests)
+    scenario = _scenario(requests, load)
     groups = [times[i : i + GROUP] for i in range(0, runs, GROUP)]
     earlier = [_before(group, truth) for group in groups]
     outcomes = [_outcome(_result(scenario, group, truth), truth) for group in groups]
@@ -139,8 +139,8 @@ def _rng(name: str, *more: object) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32(repr((name, *more)).encode()))
 
 
-def _scenario(requests: int) -> ResolvedScenario:
-    """Return what the warm-up needs to know: it is automatic, and the traffic ends with its number of requests."""
+def _scenario(requests: int, load: float) -> ResolvedScenario:
+    """Return what the warm-up needs to know: it is automatic, the number of requests ends the traffic, and the load."""
     lengths = {name: {"distribution": "constant", "value": 1} for name in ("prompt_tokens", "output_tokens")}
     return from_mapping(
         {
@@ -148,7 +148,7 @@ def _scenario(requests: int) -> ResolvedScenario:
             "step_time": {"kind": "constant", "seconds": 1},
             "kv_cache": {"blocks": 10},
             "workload": {
-                "arrivals": {"process": "poisson", "rate_rps": 1.0},
+                "arrivals": {"process": "poisson", "rate_rps": load},
                 "num_requests": requests,
                 **lengths,
             },
