@@ -22,6 +22,9 @@ SMALL = 2.0
 DEVIATIONS = 3.0
 """The pool counts as full at times if its mean level is within so many standard deviations of the top. Those of the
 level are taken as 1 / sqrt(running requests) of its mean, as if lengths were exponential."""
+UNFILLED, BESIDE = 0.02, 1.1
+"""The closed form takes the token budget as full. Whole prompts leave about half of the next one unused. This counts
+above that share of the budget, if what is filled limits at no more than that multiple of the capacity."""
 MOST_RUNNING = 2500
 """Plays with more requests at one time would take too long."""
 _OF_PROMPTS = 1000
@@ -114,8 +117,12 @@ def _delayed(closed: Capacity, described: Server, lengths: Lengths) -> str:
     if budget is None:
         return ""
     if described.batching != "chunked":
-        too_long = lengths.longest(_OF_PROMPTS)[0] > budget
-        return "prompts longer than the token budget run alone, when nothing else runs" if too_long else ""
+        if lengths.longest(_OF_PROMPTS)[0] > budget:
+            return "prompts longer than the token budget run alone, when nothing else runs"
+        unfilled = lengths.new_square / (2 * lengths.new) / budget  # half of the next prompt, as tokens meet it
+        filled_rps = (1 - unfilled) * closed.limits_rps.get("tokens", math.inf)
+        doubtful = unfilled > UNFILLED and filled_rps < BESIDE * closed.max_rate_rps
+        return "whole prompts do not fill the token budget" if doubtful else ""
     if budget >= SMALL * lengths.new:
         return ""
     # Prompts wait for the token budget while they hold slots.

@@ -123,3 +123,28 @@ def test_no_estimates_where_arrivals_were_not_compared(arrivals: dict[str, Any],
     assert found.load is not None
     assert found.estimate is None
     assert reason in found.no_estimate
+
+
+@pytest.mark.parametrize("kind", ["mixed", "separate"])
+def test_whole_prompts_leave_a_part_of_the_budget_unused(kind: str) -> None:
+    """With prompts of 50 to 450 tokens and a budget of 512, a step holds one or two: the budget is never full."""
+    policy = {"scheduler": "continuous", "prefill": kind, "max_num_seqs": 256, "max_num_batched_tokens": 512}
+    made = scenario(
+        blocks=100_000,
+        step_time={"kind": "linear", "overhead_s": 0.01, "per_decode_s": 4e-5, "per_prefill_token_s": 4e-5},
+        workload={
+            "arrivals": {"process": "poisson", "rate_rps": 20.0},
+            "prompt_tokens": {"distribution": "uniform", "low": 50, "high": 450},
+            "output_tokens": {"distribution": "geometric", "mean": 60},
+            "num_requests": 30,
+        },
+        policies={"whole": policy},
+    )
+    found = load_of(made, "whole")
+    simulated_rps = carried(from_mapping(made).resolve(), most=1200)["whole"].rate_rps
+    assert found.capacity is not None
+    assert found.capacity.max_rate_rps == pytest.approx(simulated_rps, rel=0.06)
+    assert found.low_rps is not None
+    assert found.high_rps is not None
+    assert found.low_rps < simulated_rps < found.high_rps
+    assert found.caution.startswith("whole prompts do not fill the token budget: the capacity is between ")
