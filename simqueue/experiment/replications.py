@@ -8,23 +8,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING
 
 from simqueue.errors import InputError, show
 from simqueue.experiment.replication import Progress, Replication, replicate
-from simqueue.experiment.warmup import WarmUp, warm_up, with_window
-from simqueue.results.latencies import NO_EXTRAS
-from simqueue.results.replicated import column_estimate, missing_values
-from simqueue.results.result import PolicyRun
-from simqueue.results.samples import Samples
-from simqueue.results.summary import ALL_CLASSES, Row, summarize
-from simqueue.scenario.precision import PrecisionSettings
+from simqueue.experiment.until_precise import until_precise
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.scenario.traffic import is_random_traffic
-from simqueue.statistics.stopping import look_ahead, precise_at
 
 if TYPE_CHECKING:
     from simqueue.results.streaming import Stream
@@ -71,7 +64,7 @@ def all_replications(
     made = Replications(scenario, check, progress, workers)
     if scenario.precision is None:
         return made.up_to(scenario.replications)
-    return _until_precise(made, scenario, scenario.precision)
+    return until_precise(made.up_to, scenario, scenario.precision)
 
 
 def check_workers(workers: int | None) -> None:
@@ -86,21 +79,6 @@ def check_streamable(scenario: ResolvedScenario) -> None:
         raise InputError(
             f"{scenario.name}: streaming needs a single replication; set replications: 1 and precision: null"
         )
-
-
-def precision_note(scenario: ResolvedScenario, made: Sequence[Replication]) -> tuple[str, ...]:
-    """Return a warning if the wanted precision was not reached."""
-    wanted = scenario.precision
-    if wanted is None:
-        return ()
-    known = _all_known(scenario, wanted, made)
-    missed = [name for name, one in known.items() if one.precise_at() is None]
-    if not missed:
-        return ()
-    return (
-        f"not enough runs: after {len(made)} replications, {wanted.metric} of {', '.join(missed)} is not known to "
-        f"{100 * wanted.relative:g} %; increase precision.max_replications, or make the runs longer",
-    )
 
 
 class Replications:
@@ -157,72 +135,3 @@ def _in_worker(scenario: ResolvedScenario, number: int, check: bool) -> Replicat
     """Make a replication in a worker process, and return only what is used of it."""
     made = replicate(scenario, number, check=check)
     return replace(made, requests=(), policies={})
-
-
-def _until_precise(
-    replications: Replications, scenario: ResolvedScenario, wanted: PrecisionSettings
-) -> list[Replication]:
-    """Replicate until the metric of every policy is precise for the whole look-ahead, or to the largest number."""
-    start = min(wanted.max_replications, wanted.min_replications + look_ahead(wanted.min_replications))
-    made = replications.up_to(start)
-    known = _all_known(scenario, wanted, made)
-    while True:
-        firsts = [one.precise_at() for one in known.values()]
-        precise = [first for first in firsts if first is not None]
-        if len(precise) == len(firsts):
-            return made[: min(wanted.max_replications, max(first + look_ahead(first) for first in precise))]
-        before = len(made)
-        if before >= wanted.max_replications:
-            return made
-        made = replications.up_to(min(wanted.max_replications, before + max(5, before // 2)))
-        for name, one in known.items():
-            one.add(run for replication in made[before:] for run in replication.runs if run.policy == name)
-
-
-def _all_known(scenario: ResolvedScenario, wanted: PrecisionSettings, made: Sequence[Replication]) -> dict[str, _Known]:
-    warm = warm_up(scenario, made)
-    known = {name: _Known(scenario, wanted, warm) for name in scenario.policy_names}
-    for name, one in known.items():
-        one.add(run for replication in made for run in replication.runs if run.policy == name)
-    return known
-
-
-class _Known:
-    """What the replications of a policy tell about the metric of the precision: the estimate that the table shows."""
-
-    def __init__(self, scenario: ResolvedScenario, wanted: PrecisionSettings, warm: WarmUp) -> None:
-        self._scenario, self._wanted, self._warm = scenario, wanted, warm
-        self._rows: list[Row] = []
-        self._runs: list[PolicyRun] = []
-        self._widths: dict[int, float | None] = {}
-
-    def add(self, runs: Iterable[PolicyRun]) -> None:
-        """Add replications, in order."""
-        for run in runs:
-            measured = with_window(self._scenario, self._warm, run)
-            self._runs.append(measured)
-            self._rows.append(self._row(measured))
-
-    def precise_at(self) -> int | None:
-        """Return the number of replications at which the rule stops; None if it does not yet."""
-        wanted = self._wanted
-        return precise_at(self._width, len(self._rows), wanted.relative, least=wanted.min_replications)
-
-    def _width(self, n: int) -> float | None:
-        if n not in self._widths:
-            samples = Samples([(run.recording, run.window) for run in self._runs[:n]], ALL_CLASSES, NO_EXTRAS)
-            found = column_estimate(self._wanted.metric, self._rows[:n], samples, self._wanted.confidence)
-            self._widths[n] = None if found is None else found.relative
-        return self._widths[n]
-
-    def _row(self, run: PolicyRun) -> Row:
-        scenario, metric = self._scenario, self._wanted.metric
-        row = summarize(run.policy, run.replication, run.recording, scenario.slo, run.window, scenario.class_slos)[0]
-        lacks = missing_values(row, metric)
-        where = f"policy {run.policy} in replication {run.replication}"
-        text = f"needs at least {lacks[1]} values a run; {where} has {lacks[0]}; make the runs longer" if lacks else ""
-        if not text and not isinstance(row[metric], int | float):
-            text = f"undefined for {where}"
-        if text:
-            raise InputError(text, "precision", "metric", value=metric)
-        return row

@@ -11,8 +11,9 @@ from simqueue import __version__
 from simqueue.errors import InputError, show
 from simqueue.experiment.hidden_time import hidden_time_notes
 from simqueue.experiment.replication import Progress, Replication
-from simqueue.experiment.replications import all_replications, precision_note
+from simqueue.experiment.replications import all_replications
 from simqueue.experiment.run_loads import run_loads
+from simqueue.experiment.until_precise import precision_note
 from simqueue.experiment.warmup import WarmUp, warm_up, with_windows
 from simqueue.outputs import Place
 from simqueue.results.grouping import common_notes

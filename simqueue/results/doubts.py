@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simqueue.results.latencies import column, parsed
+from simqueue.results.latencies import parsed
 from simqueue.results.metrics import Floats
 from simqueue.results.steadiness import STEADY
 from simqueue.statistics.dependence import LEAST_BEYOND, LEAST_STRETCHES, needed_for_mean, stretches
@@ -39,9 +39,9 @@ def doubts(row: Row, samples: Samples) -> list[str]:
             f"{LEAST_STRETCHES} are needed; latencies, throughput and goodput can be biased, and their intervals too "
             "narrow; make the runs longer"
         ]
-    series = {metric: _filled(samples.of(metric)) for metric in _METRICS}
-    means = [f"mean_{metric}_ms" for metric, found in series.items() if found and _too_skewed(found)]
-    beyond = [name for name, level in _levels(row) if _few_beyond(series[level[1]], row[name], level[0])]
+    few = [name for name, value in row.items() if isinstance(value, float) and _too_few(name, value, samples)]
+    means = [name for name in few if name.startswith("mean_")]
+    beyond = [name for name in few if name not in means]
     lines = []
     if means:
         lines.append(
@@ -55,12 +55,19 @@ def doubts(row: Row, samples: Samples) -> list[str]:
     return [f"{line}; make the runs longer, or their number larger" for line in lines]
 
 
-def _levels(row: Row) -> Iterator[tuple[str, tuple[float, str]]]:
-    """Yield the columns that are percentiles of a latency of requests, with percentile and metric."""
-    for name in row:
-        found = parsed(name)
-        if found is not None and found[0] is not None and found[1] in _METRICS and name == column(found[1], found[0]):
-            yield name, (found[0], found[1])
+def in_doubt(name: str, value: float, samples: Samples) -> bool:
+    """Return whether `doubts` warns about this value of a column, if the window is steady."""
+    known = _filled(samples.of("ttft"))
+    return (bool(known) and stretches(known) < LEAST_STRETCHES) or _too_few(name, value, samples)
+
+
+def _too_few(name: str, value: float, samples: Samples) -> bool:
+    """Return whether there are too few independent values for the interval of this mean or percentile of a latency."""
+    q, metric = parsed(name) or (None, "")
+    series = _filled(samples.of(metric)) if metric in _METRICS else []
+    if not series:
+        return False
+    return _too_skewed(series) if q is None else _few_beyond(series, value, q)
 
 
 def _filled(series: Sequence[Floats]) -> list[Floats]:
@@ -71,10 +78,8 @@ def _too_skewed(series: Sequence[Floats]) -> bool:
     return len(series) * stretches(series) < needed_for_mean(np.concatenate(series))
 
 
-def _few_beyond(series: Sequence[Floats], value: object, q: float) -> bool:
+def _few_beyond(series: Sequence[Floats], value: float, q: float) -> bool:
     """Return whether fewer independent observations are beyond a percentile than its interval needs."""
-    if not series or not isinstance(value, float):
-        return False
     above = [np.asarray(one > value, dtype=np.float64) for one in series]
     return len(series) * stretches(above) * min(q, 100 - q) / 100 < LEAST_BEYOND
 

@@ -25,7 +25,7 @@ from simqueue.results.latencies import Extras, anything_waited
 from simqueue.results.objectives import judged_limits, percentiles_of
 from simqueue.results.onerun import BATCH_MEANS, OneRunInterval, one_run_intervals
 from simqueue.results.replicated import pooled_rows, without_few
-from simqueue.results.samples import Samples
+from simqueue.results.samples import RunSamples, Samples
 from simqueue.results.steadiness import STEADY, OfferedLoad, arrives_openly, judged, shown, too_light
 from simqueue.results.summary import ALL_CLASSES, Row, Value, check_slo, summarize
 from simqueue.results.window import Window
@@ -213,8 +213,9 @@ class Result(Displayed):
 
     def _samples(self, policy: Value, request_class: Value, *, whole: bool = False) -> Samples:
         """Return the latencies behind the rows of a policy and a request class, of all replications."""
-        runs = [(run.recording, None if whole else run.window) for run in self.runs if run.policy == policy]
-        return Samples(runs, None if request_class is None else str(request_class), self._extras)
+        name = None if request_class is None else str(request_class)
+        runs = [run for run in self.runs if run.policy == policy]
+        return Samples([RunSamples(run.recording, None if whole else run.window, name, self._extras) for run in runs])
 
     def _rows(self, *, whole: bool = False) -> tuple[Row, ...]:
         if whole not in self._rows_made:

@@ -27,39 +27,53 @@ def of_requests(column: str) -> bool:
     return found is not None and found[1] != ITL
 
 
-class Samples:
-    """The latencies behind the rows of one policy and request class, by replication.
+class RunSamples:
+    """The latencies behind a row of one run, which are read once.
 
     Parameters
     ----------
-    runs : sequence of (Recording, Window or None)
-        In order of replications. With a window, the requests that arrive in it; gaps between tokens are of whole runs.
+    recording : Recording
+    window : Window or None
+        With a window, the requests that arrive in it; gaps between tokens are of the whole run.
     request_class : str or None
         ``all``, or a class.
     extras : Extras
     """
 
-    def __init__(
-        self, runs: Sequence[tuple[Recording, Window | None]], request_class: str | None, extras: Extras
-    ) -> None:
-        self._runs, self._class, self._extras = runs, request_class, extras
+    def __init__(self, recording: Recording, window: Window | None, request_class: str | None, extras: Extras) -> None:
+        self._recording, self._window, self._class, self._extras = recording, window, request_class, extras
 
     @cached_property
-    def _by_metric(self) -> dict[str, list[Floats]]:
-        found: dict[str, list[Floats]] = {}
-        for recording, window in self._runs:
-            requests = recording.requests
-            inside = next((mask for name, mask in members(requests["request_class"]) if name == self._class), None)
-            if inside is None:
-                continue
-            measured = inside if window is None else inside & window.arrived(requests)
-            for metric, values in samples_ms(requests, measured, self._extras).items():
-                found.setdefault(metric, []).append(values)
-        return found
+    def values_ms(self) -> dict[str, Floats]:
+        """The values of each latency in order of arrival; nothing if the run has no request of the class."""
+        requests = self._recording.requests
+        inside = next((mask for name, mask in members(requests["request_class"]) if name == self._class), None)
+        if inside is None:
+            return {}
+        measured = inside if self._window is None else inside & self._window.arrived(requests)
+        return samples_ms(requests, measured, self._extras)
+
+    def gaps_ms(self) -> Iterator[Pairs]:
+        """Yield the gaps between tokens, and how many tokens came after each."""
+        for part in self._recording.gaps.parts("gap_s", "tokens"):
+            yield 1000 * part["gap_s"], part["tokens"]
+
+
+class Samples:
+    """The latencies behind the rows of one policy and request class.
+
+    Parameters
+    ----------
+    runs : sequence of RunSamples
+        In order of replications.
+    """
+
+    def __init__(self, runs: Sequence[RunSamples]) -> None:
+        self._runs = runs
 
     def of(self, metric: str) -> list[Floats]:
         """Return the values of a latency in milliseconds, one array per replication in order of arrival."""
-        return self._by_metric.get(metric, [])
+        return [run.values_ms[metric] for run in self._runs if metric in run.values_ms]
 
     def percentile(self, column: str) -> float | None:
         """Return a percentile of the observations of all replications together; None without any."""
@@ -73,9 +87,8 @@ class Samples:
         return float(np.percentile(pooled, q)) if len(pooled) else None
 
     def _gaps_ms(self) -> Iterator[Pairs]:
-        for recording, _ in self._runs:
-            for part in recording.gaps.parts("gap_s", "tokens"):
-                yield 1000 * part["gap_s"], part["tokens"]
+        for run in self._runs:
+            yield from run.gaps_ms()
 
     def effective_number(self, column: str, found: Estimate) -> float | None:
         """Return how many independent observations would give the standard error of a mean or percentile.

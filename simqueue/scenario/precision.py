@@ -29,10 +29,14 @@ class PrecisionSettings(Settings):
 
     metric: str = Field("mean_ttft_ms", description="column of the summary")
     relative: float = Field(
-        0.05, gt=0, lt=1, description="maximum half-width of the confidence interval, as a share of the mean"
+        0.05,
+        gt=0,
+        lt=1,
+        description="maximum relative error: neither side of the confidence interval is longer than "
+        "relative / (1 + relative) of the value",
     )
     confidence: float = Field(0.95, gt=0, lt=1, description="nominal coverage of the confidence interval")
-    min_replications: int = Field(5, ge=2, description="minimum number of replications")
+    min_replications: int = Field(10, ge=2, description="minimum number of replications")
     max_replications: int = Field(200, ge=2, le=10_000, description="maximum number of replications")
 
     def problems(self) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ import scipy
 
 from simqueue.errors import InputError
 from simqueue.statistics.estimate import Estimate, estimate
-from simqueue.statistics.intervals import CONFIDENCE, check_confidence, mean_interval
+from simqueue.statistics.intervals import CONFIDENCE, check_confidence
 from simqueue.statistics.ratio import Ratio, ratio_of_means
 
 K = TypeVar("K")
@@ -84,25 +84,13 @@ def paired(
     differences = [value - base for value, base in zip(values, baseline, strict=True)]
     together = 1 - (1 - confidence) / rows
     return Comparison(
-        _estimate(differences, confidence),
-        _estimate(differences, together),
+        estimate(differences, confidence),
+        estimate(differences, together),
         ratio_of_means(values, baseline, confidence),
         ratio_of_means(values, baseline, together),
         _variance_factor(values, baseline, differences),
         _p_value(differences),
     )
-
-
-def _estimate(differences: Sequence[float], confidence: float) -> Estimate:
-    """Return the mean with an interval that reaches as far as Student's and as Hall's on each side.
-
-    Hall's, which allows for skewness, is too short for few values at the levels of simultaneous intervals. And what
-    Student's contains, the t-test of the verdict does not exclude.
-    """
-    skewed, plain = estimate(differences, confidence), mean_interval(differences, confidence)
-    if skewed.low is None or skewed.high is None or plain.low is None or plain.high is None:
-        return skewed
-    return replace(skewed, low=min(skewed.low, plain.low), high=max(skewed.high, plain.high))
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:

@@ -32,20 +32,19 @@ class Estimate:
 
     @property
     def relative(self) -> float | None:
-        """Half the length of the interval over the absolute value; None if one is undefined or the value is 0."""
+        """The longer side of the interval over the absolute value; None if one is undefined or the value is 0."""
         if self.low is None or self.high is None or self.value == 0:
             return None
-        return (self.high - self.low) / 2 / abs(self.value)
+        return max(self.value - self.low, self.high - self.value) / abs(self.value)
 
 
 def estimate(values: Sequence[float], confidence: float = CONFIDENCE, value: float | None = None) -> Estimate:
     """Return an estimate from one value per replication.
 
-    The interval is Student's, on Hall's scale: a cubic transformation of the t-statistic takes out its skewness (Hall
-    1992, On the removal of skewness by transformation). Without skewness it is Student's interval. For waits of few
-    runs, whose distribution has a long tail, Student's interval is too short on the upper side: for ten values of a
-    gamma distribution of shape 0.3, 95 % intervals cover 82 %, and these 94 %; for normal values 95 % and 95 %. So
-    there is no threshold of skewness below which Student's interval is taken: ten values hardly ever show enough of it.
+    On each side the interval reaches as far as the wider of two: Student's, and Student's on Hall's scale, see `reach`.
+    Of intervals of ten values from a gamma distribution of shape 0.3, a nominal 95 % are 81 % by Student's, 94 % by
+    Hall's and 94 % by these; from a lognormal distribution of cv 1.3, 84, 91 and 92 %; from a normal distribution, 95,
+    95 and 96 %, and with five values 95, 94 and 97 %.
 
     Parameters
     ----------
@@ -63,9 +62,19 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE, value: flo
     if n < 2:
         return Estimate(centre, None, None, None, n)
     error = math.sqrt(math.fsum((one - centre) ** 2 for one in values) / (n - 1) / n)
-    t, skewed = student_t(n, confidence), skewness(values)
-    low, high = (centre - error * hall_inverse(end, skewed, n) for end in (t, -t))
-    return Estimate(centre, low, high, error, n)
+    below, above = reach(student_t(n, confidence), skewness(values), n)
+    return Estimate(centre, centre - error * below, centre + error * above, error, n)
+
+
+def reach(t: float, skewed: float, n: int) -> tuple[float, float]:
+    """Return how many standard errors an interval of `n` values reaches below and above the estimate.
+
+    A cubic transformation of the t-statistic takes out its skewness (Hall 1992, On the removal of skewness by
+    transformation): the interval moves towards the long tail. The skewness of few values is itself known badly, so no
+    end is moved inwards of `t`, Student's quantile. So there is no skewness at which the rule changes, and what
+    Student's interval contains, this one contains too.
+    """
+    return max(t, hall_inverse(t, skewed, n)), max(t, -hall_inverse(-t, skewed, n))
 
 
 def skewness(values: Sequence[float]) -> float:

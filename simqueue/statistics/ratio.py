@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from simqueue.statistics.estimate import hall_inverse, skewness
+from simqueue.statistics.estimate import reach, skewness
 from simqueue.statistics.intervals import CONFIDENCE, check_confidence
 
 
@@ -33,8 +33,8 @@ def ratio_of_means(values: Sequence[float], baseline: Sequence[float], confidenc
     """Return the ratio of two means whose values come in pairs; None unless all values are >= 0 and both means > 0.
 
     The logarithm of the ratio is smooth in both means, so the jackknife gives its standard error and its skewness
-    without a model of how the two depend on each other. The interval reaches as far as the wider of two on each side:
-    Student's, and Hall's (1992), which corrects for skewness. Two means are estimated, hence n - 2 degrees of freedom.
+    without a model of how the two depend on each other. The interval is that of `estimate`, but two means are
+    estimated, hence n - 2 degrees of freedom.
 
     Parameters
     ----------
@@ -55,7 +55,5 @@ def ratio_of_means(values: Sequence[float], baseline: Sequence[float], confidenc
     pseudo = n * math.log(ratio) - (n - 1) * np.log(rests[0] / rests[1])
     error = float(pseudo.std(ddof=1)) / math.sqrt(n)
     t = float(scipy.special.stdtrit(max(1, n - 2), (1 + confidence) / 2))
-    skewed = skewness(pseudo.tolist())
-    down = error * max(t, hall_inverse(t, skewed, n))
-    up = error * max(t, -hall_inverse(-t, skewed, n))
-    return Ratio(ratio, ratio * math.exp(-down), ratio * math.exp(up))
+    down, up = reach(t, skewness(pseudo.tolist()), n)
+    return Ratio(ratio, ratio * math.exp(-error * down), ratio * math.exp(error * up))

@@ -1,7 +1,7 @@
 """The number of replications: sequential stopping with look-ahead.
 
-Source: Hoad, Robinson and Davies 2010, Automated selection of the number of replications for a discrete-event
-simulation.
+Sources: Hoad, Robinson and Davies 2010, Automated selection of the number of replications for a discrete-event
+simulation; Law 2015, Simulation Modeling and Analysis, section 9.4 (the relative error).
 """
 
 from __future__ import annotations
@@ -17,14 +17,23 @@ def look_ahead(n: int, at_least: int = 5) -> int:
     return max(at_least, n * at_least // 100)
 
 
+def largest_width(relative_error: float) -> float:
+    """Return how wide an interval may be, relative to the estimate, so that the estimate has this relative error.
+
+    The error is relative to the true value. If no value of the interval is farther from the estimate than a share w of
+    the estimate, it is at most w / (1 - w) of the true value.
+    """
+    return relative_error / (1 + relative_error)
+
+
 def precise_at(widths: Callable[[int], float | None], count: int, relative: float, *, least: int = LEAST) -> int | None:
     """Return the number of replications after which a value is precise and stays so for the whole look-ahead.
 
     Parameters
     ----------
     widths : callable
-        Returns half the length of the interval over the absolute value, from the first n replications; None if it is
-        undefined.
+        Returns the width of the interval relative to the estimate, from the first n replications; None if it is
+        undefined, or if the interval cannot be trusted.
     count : int
         Number of replications that have been made.
     relative : float

@@ -13,19 +13,18 @@ import numpy as np
 
 from simqueue import __version__
 from simqueue.experiment.replication import Replication
+from simqueue.experiment.until_precise import precision_note, until_precise
 from simqueue.experiment.warmup import warm_up, with_windows
 from simqueue.results.result import PolicyRun, Result
 from simqueue.scenario import from_mapping
+from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.simulation.recording import KeptTable, Recording
 from simqueue.statistics.estimate import estimate
 from simqueue.statistics.intervals import mean_interval
-from simqueue.statistics.stopping import look_ahead, precise_at
 from studies.certainty.batching import TRAFFIC, Floats, Traffic
 
 LOADS: Final = (0.6, 0.9)
-SIZES: Final = {500: 600, 5000: 400}
-"""Requests of a run -> runs of a cell."""
 GROUP: Final = 10
 """Replications of an experiment."""
 METRICS: Final = {
@@ -34,15 +33,37 @@ METRICS: Final = {
     "throughput": "request_throughput",
     "goodput": "request_goodput",
 }
-RELATIVE: Final = 0.1
+PRECISION: Final = {"metric": "mean_ttft_ms", "relative": 0.1}
 _TRUTH_RUNS, _TRUTH_REQUESTS, _TRUTH_CUT = 60, 20_000, 4_000
 _GOOD_SHARE: Final = 0.8
-_ORDERS: Final = 20
+_HOPELESS: Final = 2
+"""If so many sequences do not reach the precision and none has, there are no more."""
 _ABOUT_ALL: Final = ("too few for a steady state", "every policy is overloaded and has no steady part")
 """Warnings that are about every value of a steady state."""
 
 Times = tuple[Floats, Floats, Floats]
 """Arrivals, first tokens and departures of a run, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is run for a cell.
+
+    Attributes
+    ----------
+    runs : int
+        Runs of the experiments.
+    sequences, sequence_runs : int
+        Most sequences of replications until `precision` is reached, and most runs of them together.
+    """
+
+    runs: int
+    sequences: int
+    sequence_runs: int
+
+
+SIZES: Final = {500: Size(600, 40, 3000), 5000: Size(400, 25, 700)}
+"""Requests of a run -> what is run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +94,10 @@ class Cell:
         Coverage by the earlier rules: a common cut, means of percentiles, Student's interval, rates over the drain.
     covered, warned, right : mapping of metric to float
         Coverage; share with a warning about the metric, or without a value; share with one or the other.
+    sequences : int
+        Sequences of replications until `precision` was reached, or its largest number.
     reached, precise : float
-        Share of sequences in which `precision` was reached; coverage or warning among these.
+        Share of the sequences in which it was reached; coverage or warning among these, None if there are none.
     """
 
     workload: str
@@ -85,8 +108,32 @@ class Cell:
     covered: dict[str, float]
     warned: dict[str, float]
     right: dict[str, float]
+    sequences: int
     reached: float
     precise: float | None
+
+
+class Runs:
+    """The independent runs of a cell, which are drawn when they are asked for.
+
+    Parameters
+    ----------
+    name, load, requests
+        The cell.
+    more
+        What else the seed depends on.
+    """
+
+    def __init__(self, name: str, load: float, requests: int, *more: object) -> None:
+        self._rng = _rng(name, load, requests, *more)
+        self._drawn: list[Times] = []
+        self._name, self._load, self._requests = name, load, requests
+
+    def part(self, first: int, count: int) -> list[Times]:
+        """Return runs in a row."""
+        while len(self._drawn) < first + count:
+            self._drawn.append(TRAFFIC[self._name].served(self._rng, self._requests, self._load))
+        return self._drawn[first : first + count]
 
 
 def grid() -> list[Cell]:
@@ -95,7 +142,7 @@ def grid() -> list[Cell]:
     for name, traffic in TRAFFIC.items():
         for load in LOADS:
             truth = true_values(name, traffic, load)
-            cells += [cell(name, load, requests, runs, truth) for requests, runs in SIZES.items()]
+            cells += [cell(name, load, requests, size, truth) for requests, size in SIZES.items()]
     return cells
 
 
@@ -112,15 +159,15 @@ def true_values(name: str, traffic: Traffic, load: float) -> Truth:
     return Truth(float(ttft_ms.mean()), float(p99_ms), rate, float(limit_ms))
 
 
-def cell(name: str, load: float, requests: int, runs: int, truth: Truth) -> Cell:
-    """Measure one cell: independent runs, in groups of ten."""
-    rng = _rng(name, load, requests)
-    times = [TRAFFIC[name].served(rng, requests, load) for _ in range(runs)]
+def cell(name: str, load: float, requests: int, size: Size, truth: Truth) -> Cell:
+    """Measure one cell: independent runs, in groups of ten, and others until they are precise."""
+    drawn = Runs(name, load, requests)
     scenario = _scenario(requests, load)
-    groups = [times[i : i + GROUP] for i in range(0, runs, GROUP)]
+    groups = [drawn.part(i, GROUP) for i in range(0, size.runs, GROUP)]
     earlier = [_before(group, truth) for group in groups]
-    outcomes = [_outcome(_result(scenario, group, truth), truth) for group in groups]
-    reached, precise = _precision(scenario, times, truth)
+    outcomes = [_outcome(_result(scenario, _replications(group), truth), truth) for group in groups]
+    sequences = until_all_precise(scenario, Runs(name, load, requests, "precision"), size, truth)
+    right = [one for one in sequences if one is not None]
     return Cell(
         name,
         load,
@@ -130,8 +177,9 @@ def cell(name: str, load: float, requests: int, runs: int, truth: Truth) -> Cell
         covered={metric: float(np.mean([one[metric][0] for one in outcomes])) for metric in METRICS},
         warned={metric: float(np.mean([one[metric][1] for one in outcomes])) for metric in METRICS},
         right={metric: float(np.mean([any(one[metric]) for one in outcomes])) for metric in METRICS},
-        reached=reached,
-        precise=precise,
+        sequences=len(sequences),
+        reached=len(right) / len(sequences),
+        precise=float(np.mean(right)) if right else None,
     )
 
 
@@ -157,9 +205,13 @@ def _scenario(requests: int, load: float) -> ResolvedScenario:
     ).resolve()
 
 
-def _result(scenario: ResolvedScenario, group: Sequence[Times], truth: Truth) -> Result:
+def _replications(group: Sequence[Times], first: int = 0) -> list[Replication]:
+    numbered = enumerate(map(recording, group), first)
+    return [Replication(i, (PolicyRun("p", i, made),), (), {}, ()) for i, made in numbered]
+
+
+def _result(scenario: ResolvedScenario, made: Sequence[Replication], truth: Truth) -> Result:
     """Return the package's result of the runs: with its warm-up, window, intervals and warnings."""
-    made = [Replication(i, (PolicyRun("p", i, recording(times)),), (), {}, ()) for i, times in enumerate(group)]
     warm = warm_up(scenario, made)
     measured = with_windows(scenario, warm, made)
     runs = [run for one in measured for run in one.runs]
@@ -181,7 +233,7 @@ def recording(times: Times) -> Recording:
         "finish_s": finish_s,
         "max_itl_s": np.full(n, np.nan),
     }
-    requests |= dict.fromkeys(("prompt_tokens", "output_tokens", "tokens_emitted"), ones)
+    requests |= dict.fromkeys(("prompt_tokens", "output_tokens", "due_tokens", "tokens_emitted"), ones)
     requests |= dict.fromkeys(("preemptions", "recomputed_tokens"), 0 * ones)
     kinds = {"start_s": float, "duration_s": float, "repeat": int, "last_step_s": float}
     kinds |= {"decode_seqs": int, "prefill_seqs": int}
@@ -226,24 +278,53 @@ def _before(group: Sequence[Times], truth: Truth) -> dict[str, bool]:
     }
 
 
-def _precision(scenario: ResolvedScenario, times: Sequence[Times], truth: Truth) -> tuple[float, float | None]:
-    """Return how often the stopping rule reaches 10 % of the mean TTFT in 60 runs, and how often it is then right."""
-    cut = len(times[0][0]) // 10
-    means_ms = [1000 * float((first_s - arrival_s)[cut:].mean()) for arrival_s, first_s, _ in times]
-    rng, right, most = np.random.default_rng(1), [], min(60, len(times))
-    for _ in range(_ORDERS):
-        order = rng.choice(len(times), most, replace=False)
-        values = [means_ms[i] for i in order]
-        first = precise_at(lambda n, values=values: estimate(values[:n]).relative, most, RELATIVE, least=5)  # type: ignore[misc]
-        if first is not None:
-            stopped = first + look_ahead(first)
-            found = estimate(values[:stopped])
-            if (found.low or 0.0) <= truth.mean_ttft_ms <= (found.high or 0.0):
-                right.append(True)
-            else:
-                result = _result(scenario, [times[i] for i in order[:stopped]], truth)
-                right.append(_outcome(result, truth)["mean TTFT"][1])
-    return len(right) / _ORDERS, float(np.mean(right)) if right else None
+def until_all_precise(scenario: ResolvedScenario, runs: Runs, size: Size, truth: Truth) -> list[bool | None]:
+    """Return for each of many sequences whether its result is right; None if the precision is not reached.
+
+    The sequences have no run in common. Each can go on to the largest number of replications, because those that reach
+    the precision early are the ones whose interval happens to be short.
+    """
+    wanted = PrecisionSettings.model_validate(PRECISION)
+    precise = scenario.with_(precision=wanted)
+    found: list[bool | None] = []
+    begin = 0
+    while len(found) < size.sequences and begin + wanted.max_replications <= size.sequence_runs:
+        if found == [None] * _HOPELESS:
+            break
+        made = until_precise(_Growing(runs, begin).up_to, precise, wanted)
+        begin += len(made)
+        reached = len(made) < wanted.max_replications or not precision_note(precise, made)
+        found.append(_right(precise, made, truth) if reached else None)
+    return found
+
+
+class _Growing:
+    """Replications that are made when they are asked for, each once."""
+
+    def __init__(self, runs: Runs, begin: int) -> None:
+        self._runs, self._begin = runs, begin
+        self._made: list[Replication] = []
+
+    def up_to(self, count: int) -> list[Replication]:
+        """Return the first `count` replications."""
+        done = len(self._made)
+        self._made += _replications(self._runs.part(self._begin + done, count - done), done)
+        return self._made[:count]
+
+
+def _right(scenario: ResolvedScenario, made: Sequence[Replication], truth: Truth) -> bool:
+    """Return whether the interval of the mean TTFT, or else a warning, is right."""
+    windows = with_windows(scenario, warm_up(scenario, made), made)
+    found = estimate([_mean_ttft_ms(one.runs[0]) for one in windows])
+    if (found.low or 0.0) <= truth.mean_ttft_ms <= (found.high or 0.0):
+        return True
+    return any(_outcome(_result(scenario, made, truth), truth)["mean TTFT"])
+
+
+def _mean_ttft_ms(run: PolicyRun) -> float:
+    requests = run.recording.requests
+    ttft_ms = 1000 * (requests["first_token_s"] - requests["arrival_s"])
+    return float((ttft_ms if run.window is None else ttft_ms[run.window.arrived(requests)]).mean())
 
 
 def write(folder: Path) -> list[Path]:

@@ -11,9 +11,10 @@ from matplotlib.ticker import PercentFormatter
 
 from simqueue.figures.canvas import LEVEL, MUTED, new_figure
 from simqueue.figures.style import figure_style, line_styles
+from simqueue.scenario.precision import PrecisionSettings
 from simqueue.statistics.dependence import LEAST_BEYOND, LEAST_STRETCHES
 from studies.certainty.batching import TRAFFIC
-from studies.certainty.coverage import GROUP, LOADS, METRICS, RELATIVE, SIZES, Cell
+from studies.certainty.coverage import GROUP, LOADS, METRICS, PRECISION, SIZES, Cell
 
 PAGE: Final = "coverage.md"
 FIGURE: Final = "coverage.png"
@@ -45,7 +46,7 @@ def _lines(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def _introduction() -> Iterator[str]:
-    sizes = " and ".join(f"{runs // GROUP} experiments of runs of {requests:,}" for requests, runs in SIZES.items())
+    sizes = " and ".join(f"{one.runs // GROUP} experiments of runs of {n:,}" for n, one in SIZES.items())
     yield (
         "How often does a nominal 95 % interval contain the true value? An experiment has "
         f"{GROUP} replications and `warmup_s: auto`. A cell (workload, load, requests of a run) has {sizes} requests. "
@@ -81,7 +82,7 @@ def _verdict(cells: Sequence[Cell]) -> Iterator[str]:
     held = len(cells) * len(METRICS) - len(below)
     yield f"**{held} of {len(cells) * len(METRICS)} cells are right in at least {PROMISED:.0%} of their experiments.**"
     if below:
-        noise = 1.96 * (PROMISED * (1 - PROMISED) / (min(SIZES.values()) / GROUP)) ** 0.5
+        noise = 1.96 * (PROMISED * (1 - PROMISED) / (min(size.runs for size in SIZES.values()) / GROUP)) ** 0.5
         yield f"Below, where shares of the smaller cells are known to ±{noise:.0%}: {'; '.join(below)}."
     easy = [cell for cell in cells if cell.load == min(LOADS) and cell.requests == max(SIZES)]
     told = ", ".join(f"{cell.workload} {cell.warned['mean TTFT']:.0%}" for cell in easy)
@@ -105,19 +106,34 @@ def _table(metric: str, cells: Sequence[Cell]) -> Iterator[str]:
 def _precision(cells: Sequence[Cell]) -> Iterator[str]:
     yield "## Precision"
     yield ""
+    settings = PrecisionSettings.model_validate(PRECISION)
     yield (
-        f"`precision: {{metric: mean_ttft_ms, relative: {RELATIVE:g}}}` with at most 60 replications, and a warm-up of "
-        "a tenth of the requests: how often it is reached, and how often the result is then right. A sequence of "
-        "replications stops where its interval happens to be short, so long waits that it has not seen yet stop it "
-        "early."
+        f"`precision: {{metric: {settings.metric}, relative: {settings.relative:g}}}`, `warmup_s: auto`, "
+        f"{settings.min_replications} to {settings.max_replications} replications: how often it is reached, and how "
+        "often the result is then right (it covers, or warns). A cell has up to "
+        f"{max(size.sequences for size in SIZES.values())} sequences of replications, which have no run in common; if "
+        "the first two do not reach it, there are no more. An interval that is narrow enough but comes with a warning "
+        "does not count as reached."
     )
     yield ""
-    yield "| workload | load | requests | reached | right where reached |"
-    yield "|---|---|---|---|---|"
-    for cell in cells:
-        right = "-" if cell.precise is None else f"{cell.precise:.0%}"
-        yield f"| {cell.workload} | {cell.load:g} | {cell.requests:,} | {cell.reached:.0%} | {right} |"
+    below = [cell for cell in cells if cell.precise is not None and cell.precise < PROMISED]
+    known = [cell for cell in cells if cell.precise is not None]
+    yield (
+        f"**Right in at least {PROMISED:.0%} of the sequences that reach it: {len(known) - len(below)} of {len(known)} "
+        f"cells.**{' Below: ' if below else ''}{'; '.join(map(_stopped, below))}"
+    )
     yield ""
+    yield "| workload | load | requests | sequences | reached | right where reached |"
+    yield "|---|---|---|---|---|---|"
+    for cell in cells:
+        shares = f"{cell.reached:.0%} | {'-' if cell.precise is None else f'{cell.precise:.0%}'}"
+        yield f"| {cell.workload} | {cell.load:g} | {cell.requests:,} | {cell.sequences} | {shares} |"
+    yield ""
+
+
+def _stopped(cell: Cell) -> str:
+    reached = round(cell.reached * cell.sequences)
+    return f"{_name(cell)} ({round((cell.precise or 0) * reached)} of {reached})"
 
 
 def _workloads(cells: Sequence[Cell]) -> Iterator[str]:

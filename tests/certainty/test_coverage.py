@@ -53,7 +53,7 @@ def test_a_cell_is_measured_with_the_packages_result(tmp_path: Path) -> None:
     """In a small cell of M/M/1 what covers or warns is right, and the page and the figure are written."""
     truth = coverage.true_values("M/M/1", TRAFFIC["M/M/1"], 0.6)
     assert truth.mean_ttft_ms == pytest.approx(2500)
-    found = coverage.cell("M/M/1", 0.6, 200, 40, truth)
+    found = coverage.cell("M/M/1", 0.6, 200, coverage.Size(40, 1, 200), truth)
     for metric in coverage.METRICS:
         assert max(found.covered[metric], found.warned[metric]) <= found.right[metric] <= 1
     assert found.warned["p99 TTFT"] > 0.5  # 1,800 requests have 18 beyond a p99, and these are together

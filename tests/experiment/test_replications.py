@@ -185,6 +185,35 @@ def test_precision_that_is_not_reached_is_told() -> None:
     assert any("not enough runs" in line for line in result.warnings)
 
 
+def test_an_interval_that_cannot_be_trusted_is_not_precise() -> None:
+    """At 0.9, 200 requests are no steady state, however many runs there are; of whole runs the mean is known soon."""
+    wanted = {"metric": "mean_ttft_ms", "relative": 0.9, "min_replications": 5, "max_replications": 30}
+    made = {**one_slot(0.9, 200, 1), "precision": wanted}
+    steady, whole = (sq.run({**made, "warmup_s": one}, check=False, workers=1) for one in (made["warmup_s"], 0.0))
+    assert steady.summary_rows[0]["replications"] == 30
+    (line,) = [line for line in steady.warnings if "not enough runs" in line]
+    assert "is not known to 90 %; the intervals of one cannot be trusted yet" in line
+    assert any("one: too few for a steady state" in line for line in steady.warnings)
+    low, value, high = (float(steady.summary_rows[0][f"{key}mean_ttft_ms"]) for key in ("ci_low_", "", "ci_high_"))  # type: ignore[arg-type]
+    assert max(value - low, high - value) <= 0.9 / 1.9 * value  # narrow enough, but for the doubt
+    assert whole.summary_rows[0]["replications"] < 30  # type: ignore[operator] # a count
+    assert not any("not enough runs" in line for line in whole.warnings)
+
+
+def test_ten_replications_and_a_look_ahead_are_the_least() -> None:
+    """By default a mean that is precise from the start on is accepted after ten replications and five more."""
+    made = scenario(rate=0.5, requests=40, precision={"metric": "mean_e2el_ms", "relative": 0.9})
+    assert sq.run(made, check=False, workers=1).summary_rows[0]["replications"] == 15
+
+
+def test_an_overloaded_policy_does_not_hold_up_the_others() -> None:
+    """A queue that grows in all replications has no steady state to wait for, and its latencies are not shown."""
+    wanted = {"metric": "mean_ttft_ms", "relative": 0.6, "min_replications": 3, "max_replications": 40}
+    result = sq.run(scenario(rate=16, requests=250, warmup_s=3.0, precision=wanted), check=False, workers=1)
+    assert all(row["overloaded"] is True for row in result.summary_rows)
+    assert result.summary_rows[0]["replications"] < 40  # type: ignore[operator] # a count
+
+
 def test_an_automatic_warm_up_cuts_the_filling() -> None:
     """Near capacity, from an empty start, MSER-5 cuts something; the cut and both windows are shown."""
     made = scenario(rate=9.5, requests=1500, replications=6, warmup_s="auto")

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simqueue.statistics import warmup
 from simqueue.statistics.comparison import all_paired, holm, paired
 from simqueue.statistics.intervals import mean_interval
-from simqueue.statistics.stopping import look_ahead, precise_at
+from simqueue.statistics.stopping import largest_width, look_ahead, precise_at
 
 
 def mser_by_definition(series: np.ndarray) -> int:
@@ -75,6 +77,15 @@ def test_stopping_starts_again_after_a_surprise() -> None:
     widths = [mean_interval(values[:n]).relative or 1 for n in range(first, first + look_ahead(first) + 1)]
     assert max(widths) <= 0.05
     assert (mean_interval(values[: first - 1]).relative or 1) > 0.05
+
+
+@given(st.floats(0.001, 0.9))
+def test_the_error_is_relative_to_the_true_value(wanted: float) -> None:
+    """An estimate of 1 is within the error of each true value in its interval, and only just of the lowest."""
+    width = largest_width(wanted)
+    for true in np.linspace(1 - width, 1 + width, 11):
+        assert abs(1 - true) / true <= wanted * (1 + 1e-12)
+    assert width / (1 - width) == pytest.approx(wanted)
 
 
 def test_holm_steps_down() -> None:
