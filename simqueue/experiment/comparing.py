@@ -11,8 +11,8 @@ import numpy as np
 
 from simqueue.errors import InputError
 from simqueue.names import unknown
+from simqueue.results.replicated import missing_values
 from simqueue.results.result import Result
-from simqueue.results.summary import ALL_CLASSES
 from simqueue.scenario.precision import PRECISION_METRICS
 from simqueue.statistics.comparison import Comparison, Pairs, all_paired
 from simqueue.statistics.estimate import Estimate
@@ -134,10 +134,9 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
     missing = {}
     for key in keys:
         metric, policy = key
-        values, base_values = _values(result, policy, metric), _values(result, base, metric)
-        reason = _why_not(result, (policy, base), values, base_values)
-        if reason or values is None or base_values is None:
-            missing[key] = reason
+        values, base_values = (_known(result.values(name, metric)) for name in (policy, base))
+        if values is None or base_values is None:
+            missing[key] = why_undefined(result, (policy, base), metric)
         else:
             pairs[key] = (_without_noise(values, base_values), base_values)
     corrected = all_paired(pairs, result.confidence)
@@ -155,13 +154,8 @@ def _verdict(result: Result, metric: str, policy: str, found: dict[tuple[str, st
     return found[metric, policy].verdict(larger_is_better=larger_is_better(metric), confidence=result.confidence)
 
 
-def _values(result: Result, policy: str, metric: str) -> list[float] | None:
-    values = [
-        row[metric]
-        for row in result.replication_rows
-        if row["policy"] == policy and row["request_class"] == ALL_CLASSES
-    ]
-    known = [float(value) for value in values if isinstance(value, int | float)]
+def _known(values: list[float | None]) -> list[float] | None:
+    known = [value for value in values if value is not None]
     return known if len(known) == len(values) else None
 
 
@@ -173,13 +167,17 @@ def _without_noise(values: list[float], base_values: list[float]) -> list[float]
     ]
 
 
-def _why_not(
-    result: Result, policies: tuple[str, str], values: list[float] | None, base_values: list[float] | None
-) -> str:
-    if values is not None and base_values is not None:
-        return ""
-    overloaded = [row["policy"] for row in result.summary_rows if row["policy"] in policies and row["overloaded"]]
-    return f"{overloaded[0]} is overloaded: no steady state" if overloaded else "undefined in some replication"
+def why_undefined(result: Result, policies: Sequence[str], metric: str) -> str:
+    """Return why a metric has no value in some replication of one of these policies."""
+    rows = [row for policy in policies for row in result.rows_of(policy)]
+    unsteady = [row["policy"] for row in result.summary_rows if row["overloaded"]]
+    overloaded = [row["policy"] for row in rows if row[metric] is None and row["policy"] in unsteady]
+    if overloaded:
+        return f"{overloaded[0]} is overloaded: no steady state"
+    few = next((lacks for row in rows if (lacks := missing_values(row, metric))), None)
+    if few is None:
+        return "undefined in some replication"
+    return f"n too small: {few[0]} values in a run, at least {few[1]} are needed"
 
 
 def _around(found: Estimate) -> str:

@@ -97,8 +97,8 @@ def predict(scenario: ResolvedScenario, policy: ResolvedPolicy) -> Prediction:
 def _case(scenario: ResolvedScenario, policy: ResolvedPolicy) -> _Case | str:
     """Return the policy in the terms of queueing theory, or why no exact theory applies."""
     workload = scenario.workload
-    if workload is None or workload.timeout_s is not None or workload.max_concurrency is not None:
-        return "there must be one workload, without timeout_s and max_concurrency"
+    if workload is None or workload.can_time_out or workload.max_concurrency is not None:
+        return "there must be one workload, without timeout_s (its own or of a class) and max_concurrency"
     arrivals, lengths = workload.arrivals, workload.independent_lengths
     if not isinstance(arrivals, PoissonArrivalsSettings) or lengths is None:
         return "arrivals must be Poisson, and lengths independent"

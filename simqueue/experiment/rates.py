@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,8 @@ from simqueue.experiment.limit import limit_of
 from simqueue.experiment.offered_load import PolicyLoad, loaded, server
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import run
+from simqueue.results.result import Result
+from simqueue.results.summary import ALL_CLASSES
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.intervals import Interval, mean_interval
 from simqueue.workload.arrivals.settings import AllAtOnceSettings
@@ -121,9 +123,9 @@ def simulated(
         )
         result = run(varied, workers=workers)
         points += [
-            _point(str(row["policy"]), rate, row["overloaded"] is True, result.replication_rows)
+            _point(result, str(row["policy"]), rate, row["overloaded"] is True)
             for row in result.summary_rows
-            if row["request_class"] == "all"
+            if row["request_class"] == ALL_CLASSES
         ]
     return points
 
@@ -188,11 +190,11 @@ def _values(loads: Sequence[PolicyLoad], rates: Sequence[float]) -> dict[str, tu
     }
 
 
-def _point(policy: str, rate: float, overloaded: bool, rows: Sequence[Mapping[str, object]]) -> Point:
-    own = [row for row in rows if row["policy"] == policy and row["request_class"] == "all"]
+def _point(result: Result, policy: str, rate: float, overloaded: bool) -> Point:
     values: dict[str, Interval | None] = {}
     for metric in METRICS:
-        known = [float(value) for row in own if isinstance(value := row[metric], int | float)]
+        own = result.values(policy, metric)
+        known = [value for value in own if value is not None]
         hidden = len(known) < len(own) or (overloaded and metric != "request_throughput")
         values[metric] = None if hidden else mean_interval(known)
     return Point(policy, rate, overloaded, values)

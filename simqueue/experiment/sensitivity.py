@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from simqueue.errors import InputError
-from simqueue.experiment.comparing import check_names
+from simqueue.experiment.comparing import check_names, why_undefined
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import as_resolved, run
 from simqueue.names import unknown
 from simqueue.results.result import Result
-from simqueue.results.summary import ALL_CLASSES
 from simqueue.scenario.values import dotted, leaves
 from simqueue.statistics.intervals import mean_interval
 
@@ -98,7 +97,8 @@ def sensitivity(
         raise InputError(f"step = {step:g}: must be > 0 and < 1")
     resolved = as_resolved(scenario, overrides, seed)
     check_names(resolved.policy_names, None, metrics)
-    wanted = replications or (REPLICATIONS if resolved.replications == 1 else resolved.replications)
+    usual = REPLICATIONS if resolved.replications == 1 else resolved.replications
+    wanted = usual if replications is None else replications
     if wanted < 2:
         raise InputError(f"replications = {wanted}: must be at least 2, because intervals need several")
     common = [*overrides, "precision=null", f"replications={wanted}"]
@@ -144,19 +144,15 @@ def _is_number(value: Any) -> bool:
 def _derivative(
     policy: str, metric: str, key: str, ends: tuple[float, float, float], results: Sequence[Result]
 ) -> Sensitivity:
-    below, above = (_values(result, policy, metric) for result in results)
+    below, above = (result.values(policy, metric) for result in results)
     pairs = [(low, high) for low, high in zip(below, above, strict=True) if low is not None and high is not None]
     reason = ""
     if len(pairs) < len(below):
-        reason = "a run has no value: it is overloaded after its warm-up, or nothing is measured"
+        gap = next(result for result in results if None in result.values(policy, metric))
+        reason = f"a run has no value: {why_undefined(gap, [policy], metric)}"
     elif len(pairs) < 2:
         reason = "nothing in the traffic is random, so there is no interval"
     if reason:
         return Sensitivity(policy, metric, key, *ends, None, None, None, reason)
     found = mean_interval([(high - low) / (ends[2] - ends[1]) for low, high in pairs])
     return Sensitivity(policy, metric, key, *ends, found.mean, found.low, found.high, "")
-
-
-def _values(result: Result, policy: str, metric: str) -> list[Any]:
-    rows = result.replication_rows
-    return [row[metric] for row in rows if row["policy"] == policy and row["request_class"] == ALL_CLASSES]

@@ -10,7 +10,6 @@ from typing import Any
 from simqueue.experiment.matching import predict
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import run
-from simqueue.results.result import Result
 from simqueue.scenario.load import from_mapping
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolved import ResolvedScenario
@@ -194,22 +193,16 @@ def verify(
     scenario = scenario.resolve() if isinstance(scenario, Scenario) else scenario
     predictions = {policy.name: predict(scenario, policy) for policy in scenario.policies}
     together = rows_of([scenario]) if rows is None else rows
-    if together:
+    if any(found.values for found in predictions.values()):
         result = run(scenario, workers=workers, progress=progress)
     for policy, found in predictions.items():
         if not found.values:
             yield Verified(scenario.name, policy, "", "", None, None, None, NO_THEORY, found.why_not)
         for metric, theory in found.values.items():
-            values = _simulated(result, policy, metric)
+            values = [value for value in result.values(policy, metric) if value is not None]
             judged = judge(values, theory, rows=together, error=found.error)
             simulated = mean_interval(values, result.confidence) if values else None
             yield Verified(scenario.name, policy, found.model, metric, theory, simulated, *judged)
-
-
-def _simulated(result: Result, policy: str, metric: str) -> list[float]:
-    """Return a metric in the replications of a policy that have a value."""
-    rows = [row for row in result.replication_rows if row["policy"] == policy]
-    return [float(value) for row in rows if isinstance(value := row[metric], int | float)]
 
 
 def judge(values: Sequence[float], theory: float, *, rows: int = 1, error: float = 0.0) -> tuple[float | None, str]:

@@ -24,7 +24,7 @@ from simqueue.results.grouping import Warned, grouped
 from simqueue.results.latencies import Extras, anything_waited
 from simqueue.results.objectives import judged_limits, percentiles_of
 from simqueue.results.onerun import BATCH_MEANS, OneRunInterval, one_run_intervals
-from simqueue.results.replicated import pooled_rows, without_few
+from simqueue.results.replicated import missing_values, pooled_rows, without_few
 from simqueue.results.samples import RunSamples, Samples
 from simqueue.results.steadiness import STEADY, OfferedLoad, arrives_openly, judged, shown, too_light
 from simqueue.results.summary import ALL_CLASSES, Row, Value, check_slo, summarize
@@ -156,6 +156,20 @@ class Result(Displayed):
         overloaded = {row["policy"] for row in self.summary_rows if row["overloaded"] is True}
         rows = [shown(row, overloaded=row["policy"] in overloaded) for row in self._rows()]
         return tuple(judged_limits(row, self.slo, self.class_slo) for row in rows)
+
+    def rows_of(self, policy: str) -> list[Row]:
+        """Return the rows of all requests of a policy, one per replication in order."""
+        return [row for row in self.replication_rows if row["policy"] == policy and row["request_class"] == ALL_CLASSES]
+
+    def values(self, policy: str, metric: str) -> list[float | None]:
+        """Return a column for all requests of a policy, one value per replication in order.
+
+        None if it is undefined, and for a percentile with too few values for one to lie beyond it.
+        """
+        return [
+            float(value) if isinstance(value := row[metric], int | float) and not missing_values(row, metric) else None
+            for row in self.rows_of(policy)
+        ]
 
     @cached_property
     def summary_rows(self) -> tuple[Row, ...]:

@@ -166,11 +166,13 @@ class WorkloadSettings(Settings):
 
     @model_validator(mode="after")
     def _retries_need_timeouts(self) -> Self:
-        if self.retry is not None and not self._can_time_out():
+        if self.retry is not None and not self.can_time_out:
             raise invalid("needs timeout_s: only requests that time out are retried", "retry")
         return self
 
-    def _can_time_out(self) -> bool:
+    @property
+    def can_time_out(self) -> bool:
+        """Whether clients cancel any of the requests after a time."""
         listed = any(item.timeout_s is not None for item in self.requests or ())
         classed = any(found.timeout_s is not None for found in (self.classes or {}).values())
         in_file = self.trace is not None and "gives_up_s" in self.trace.optional_columns

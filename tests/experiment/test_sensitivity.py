@@ -76,6 +76,7 @@ def test_the_command_prints_a_row_per_metric(command: Callable[..., Any], scenar
         ("warmup_s", {}, "warmup_s = 0: has no relative step"),
         (RATE, {"step": 1.0}, "step = 1: must be > 0 and < 1"),
         (RATE, {"replications": 1}, "replications = 1: must be at least 2"),
+        (RATE, {"replications": 0}, "replications = 0: must be at least 2"),
         (RATE, {"metrics": ["ttft"]}, "unknown metric 'ttft'"),
     ],
 )

@@ -62,13 +62,14 @@ def _scenarios(
     if scenario is not None:
         if cases:
             raise InputError("--case: names a built-in case and cannot be combined with a scenario")
-        return [load_scenario(scenario, overrides, seed, replications or SCENARIO_REPLICATIONS)]
+        each = SCENARIO_REPLICATIONS if replications is None else replications
+        return [load_scenario(scenario, overrides, seed, each)]
     if overrides:
         raise InputError("--set: needs a scenario; the built-in cases are fixed")
     for name in cases or ():
         if name not in CASES:
             raise InputError(f"--case: {unknown('case', name, CASES)}")
-    each = replications or REPLICATIONS
+    each = REPLICATIONS if replications is None else replications
     return [case_scenario(name, seed=1 if seed is None else seed, replications=each) for name in cases or CASES]
 
 
