@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from simqueue.experiment.replication import Progress, Replication
 from simqueue.experiment.replications import Replications, check_workers
 from simqueue.experiment.runner import as_resolved, result_of
 from simqueue.experiment.warmup import WarmUp, warm_up, with_window
+from simqueue.results.replicated import why_undefined
 from simqueue.results.result import PolicyRun, Result
 from simqueue.results.summary import summarize
 from simqueue.scenario.model import Scenario
@@ -123,16 +124,7 @@ class Selection:
             "confidence": self.confidence,
             "runs": self.runs,
             "runs_of_equal_allocation": self.equal_runs,
-            "ranking": [
-                {
-                    "policy": one.policy,
-                    "mean": one.mean,
-                    "replications": one.replications,
-                    "difference": one.difference,
-                    "told_apart": one.told_apart,
-                }
-                for one in self.ranking
-            ],
+            "ranking": [asdict(one) for one in self.ranking],
         }
 
     def save(self, directory: str | Path | Place, figures: bool = False) -> list[Path]:
@@ -246,9 +238,9 @@ class _Search:
         scenario, window = self.scenario, with_window(self.scenario, self.warm, run).window
         row = summarize(run.policy, run.replication, run.recording, scenario.slo, window, scenario.class_slos)[0]
         value = row[self.metric]
-        if not isinstance(value, int | float):
-            where = f"undefined for policy {run.policy} in replication {run.replication}"
-            raise InputError(f"metric = {show(self.metric)}: {where}")
+        problem = why_undefined(row, self.metric, f"policy {run.policy} in replication {run.replication}")
+        if problem or not isinstance(value, int | float):
+            raise InputError(f"metric = {show(self.metric)}: {problem}")
         return float(value)
 
     def remaining(self) -> dict[str, list[float]]:
@@ -288,7 +280,8 @@ def _selection(search: _Search, rule: Rule, *, decided: bool) -> Selection:
         others = values[winner][: len(values[name])]
         difference = math.fsum(values[name]) / len(others) - math.fsum(others) / len(others)
         apart = name != winner and told_apart(values[name], others, error)
-        rows.append(Ranked(name, sign * means[name], len(others), sign * difference, apart))
+        # + 0.0: a zero has no sign
+        rows.append(Ranked(name, sign * means[name] + 0.0, len(others), sign * difference + 0.0, apart))
     return Selection(
         metric=search.metric,
         largest=sign < 0,

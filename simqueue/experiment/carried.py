@@ -12,10 +12,12 @@ from simqueue.experiment.build import build
 from simqueue.experiment.demand import Demand, asked_of, offered
 from simqueue.experiment.offered_load import server
 from simqueue.request import Request
-from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
+from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.schedulers import Policy
 from simqueue.simulation.options import RunOptions
 from simqueue.simulation.simulate import Simulation
 from simqueue.statistics.intervals import mean_interval
+from simqueue.steptime import StepTime
 from simqueue.theory.capacity import capacity
 from simqueue.theory.cost import request_cost
 from simqueue.theory.limits import Capacity, Server
@@ -80,27 +82,37 @@ def carried(scenario: ResolvedScenario, seed: int = 0, *, most: int = MOST_REQUE
             asked = asked_of(built, load)
         except InputError:
             continue  # without a capacity there is nothing to compare; the table says why
-        if server(built) is not None and asked.sample is not None:
-            found[policy.name] = _carried(policy, scenario, asked, seed, most)
+        described = server(built)
+        if described is not None and asked.sample is not None:
+            backlog = _Backlog(policy.step_time, built, described, asked, asked.sample)
+            found[policy.name] = _carried(backlog, stream(scenario.seed, seed, "capacity.check"), most)
     return found
 
 
-def _carried(policy: ResolvedPolicy, scenario: ResolvedScenario, asked: Demand, seed: int, most: int) -> Carried:
-    built = build(policy, reject_oversized=scenario.rejects_unservable)
-    described = server(built)
-    if described is None or asked.sample is None:
-        raise InputError(f"{policy.name}: no capacity law describes it")
-    prompts, outputs = asked.sample
-    closed = capacity(policy.step_time, asked.lengths, described)
+@dataclass(frozen=True, slots=True)
+class _Backlog:
+    """A policy, new and with an empty KV cache, and the prompts and outputs from which its requests are drawn."""
+
+    step: StepTime
+    policy: Policy
+    server: Server
+    asked: Demand
+    sample: tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def _carried(backlog: _Backlog, rng: np.random.Generator, most: int) -> Carried:
+    step, described, asked = backlog.step, backlog.server, backlog.asked
+    prompts, outputs = backlog.sample
+    closed = capacity(step, asked.lengths, described)
     many = _requests(asked, described, closed, most)
-    drawn = stream(scenario.seed, seed, "capacity.check").integers(len(prompts), size=many)
+    drawn = rng.integers(len(prompts), size=many)
     pairs = list(zip(prompts[drawn].tolist(), outputs[drawn].tolist(), strict=True))
     requests = [Request(str(i), 0.0, prompt, output) for i, (prompt, output) in enumerate(pairs)]
-    rows = Simulation(requests, built, policy.step_time, RunOptions()).run().requests
+    rows = Simulation(requests, backlog.policy, step, RunOptions()).run().requests
     if described.batching == "static":  # from the first wave to the last one, all alike
         interval = mean_interval(_rates(rows["finish_s"], np.ones(many), (0.0, float(rows["finish_s"].max()))))
     else:
-        cost = request_cost(policy.step_time, asked.lengths, described, closed)
+        cost = request_cost(step, asked.lengths, described, closed)
         interval = mean_interval(_rates(rows["finish_s"], cost.relative(prompts[drawn], outputs[drawn])))
     return Carried(interval.mean, interval.half_width, float(rows["preemptions"].mean()), many)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from simqueue.errors import InputError
 from simqueue.names import unknown
-from simqueue.results.replicated import missing_values
+from simqueue.results.replicated import is_percentile, missing_values
 from simqueue.results.result import Result
 from simqueue.scenario.precision import PRECISION_METRICS
 from simqueue.statistics.comparison import Comparison, Pairs, all_paired
@@ -110,6 +110,12 @@ def larger_is_better(metric: str) -> bool:
     return metric.endswith(("throughput", "goodput"))
 
 
+def about_percentiles(metrics: Sequence[str]) -> list[str]:
+    """Return a line that says which percentiles are compared, if any of the metrics is one."""
+    text = "percentiles: means of the runs' own; the table of `run` pools all requests"
+    return [text] if any(map(is_percentile, metrics)) else []
+
+
 def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> list[Compared]:
     """Compare every other policy of a result with a baseline.
 
@@ -136,7 +142,7 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
         metric, policy = key
         values, base_values = (_known(result.values(name, metric)) for name in (policy, base))
         if values is None or base_values is None:
-            missing[key] = why_undefined(result, (policy, base), metric)
+            missing[key] = why_no_values(result, (policy, base), metric)
         else:
             pairs[key] = (_without_noise(values, base_values), base_values)
     corrected = all_paired(pairs, result.confidence)
@@ -167,7 +173,7 @@ def _without_noise(values: list[float], base_values: list[float]) -> list[float]
     ]
 
 
-def why_undefined(result: Result, policies: Sequence[str], metric: str) -> str:
+def why_no_values(result: Result, policies: Sequence[str], metric: str) -> str:
     """Return why a metric has no value in some replication of one of these policies."""
     rows = [row for policy in policies for row in result.rows_of(policy)]
     unsteady = [row["policy"] for row in result.summary_rows if row["overloaded"]]

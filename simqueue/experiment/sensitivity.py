@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from simqueue.errors import InputError
-from simqueue.experiment.comparing import check_names, why_undefined
+from simqueue.experiment.comparing import check_names, why_no_values
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import as_resolved, run
 from simqueue.names import unknown
@@ -149,7 +149,7 @@ def _derivative(
     reason = ""
     if len(pairs) < len(below):
         gap = next(result for result in results if None in result.values(policy, metric))
-        reason = f"a run has no value: {why_undefined(gap, [policy], metric)}"
+        reason = f"a run has no value: {why_no_values(gap, [policy], metric)}"
     elif len(pairs) < 2:
         reason = "nothing in the traffic is random, so there is no interval"
     if reason:

@@ -11,7 +11,7 @@ from simqueue.experiment.run_loads import run_loads
 from simqueue.experiment.warmup import WarmUp, warm_up, with_window
 from simqueue.results.doubts import in_doubt
 from simqueue.results.latencies import NO_EXTRAS
-from simqueue.results.replicated import column_estimate, missing_values
+from simqueue.results.replicated import column_estimate, why_undefined
 from simqueue.results.result import PolicyRun
 from simqueue.results.samples import RunSamples, Samples
 from simqueue.results.steadiness import OfferedLoad, overloaded
@@ -140,11 +140,7 @@ class _Known:
     def _row(self, run: PolicyRun) -> Row:
         scenario, metric = self._scenario, self._wanted.metric
         row = summarize(run.policy, run.replication, run.recording, scenario.slo, run.window, scenario.class_slos)[0]
-        lacks = missing_values(row, metric)
-        where = f"policy {run.policy} in replication {run.replication}"
-        text = f"needs at least {lacks[1]} values a run; {where} has {lacks[0]}; make the runs longer" if lacks else ""
-        if not text and not isinstance(row[metric], int | float):
-            text = f"undefined for {where}"
+        text = why_undefined(row, metric, f"policy {run.policy} in replication {run.replication}")
         if text:
             raise InputError(text, "precision", "metric", value=metric)
         return row

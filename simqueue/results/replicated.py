@@ -102,6 +102,14 @@ def missing_values(row: Mapping[str, Value], column: str) -> tuple[int, int] | N
     return n, values_needed(q)
 
 
+def why_undefined(row: Mapping[str, Value], column: str, where: str) -> str:
+    """Return why a column of one run has no value that can be used, or an empty text; `where` names the run."""
+    lacks = missing_values(row, column)
+    if lacks:
+        return f"n too small: needs at least {lacks[1]} values a run; {where} has {lacks[0]}; make the runs longer"
+    return "" if isinstance(row[column], int | float) else f"undefined for {where}"
+
+
 def without_few(row: Row) -> Row:
     """Return a row without the percentiles that have too few values: there is no steady state to be read off them."""
     return {name: None if missing_values(row, name) else value for name, value in row.items()}

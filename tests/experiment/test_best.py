@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ def test_the_largest_throughput_is_best() -> None:
     rate = sq.best(scenario(), metric="request_throughput", zone="20%", workers=1)
     assert rate.largest
     assert rate.ranking[-1].difference <= 0
+    assert math.copysign(1, rate.plain()["ranking"][0]["difference"]) == 1  # 0, not -0
     assert sq.best(scenario(), metric="request_throughput", largest=False, zone="20%", workers=1).best == "two"
 
 
@@ -108,6 +110,7 @@ def test_the_command_says_what_is_known(
     assert f"best: {plain['best']} (smaller is better)" in shown
     assert "no other policy is better than it by the indifference zone of 20.00 ms or more" in shown
     assert f"runs: {plain['runs']}; without dropping policies, the same rule would have taken" in shown
+    assert "percentiles" not in shown
     rows = (out / "replications.csv").read_text(encoding="utf-8").splitlines()
     assert len(rows) == 1 + plain["runs"]
 
@@ -121,10 +124,14 @@ def test_the_command_says_what_is_known(
         ({"max_replications": 3}, "max_replications = 3: must be a whole number >= 10"),
         ({"confidence": 1.0}, "confidence = 1: must be > 0 and < 1"),
         ({"workers": 0}, "workers = 0"),
+        (  # one of 100 values is expected beyond a p99, and there are 60 requests
+            {"metric": "p99_ttft_ms", "workers": 1},
+            "n too small: needs at least 100 values a run; policy two in replication 0 has 60",
+        ),
     ],
 )
 def test_wrong_parameters_are_named(options: dict[str, Any], text: str) -> None:
-    """Each wrong parameter is an error before anything runs."""
+    """Each wrong parameter is an error before anything runs, or after the first stage if only runs can tell."""
     with pytest.raises(InputError, match=text.replace("(", r"\(")):
         sq.best(scenario(), **options)
 
@@ -144,6 +151,32 @@ def test_a_search_that_ends_too_early_decides_nothing() -> None:
     found = sq.best(scenario(), zone=1e-6, max_replications=10, workers=1)
     assert not found.decided
     assert found.best in ("six", "seven")
+
+
+def test_a_percentile_with_too_few_values_has_no_difference(
+    command: Callable[..., Any], scenario_file: Callable[..., Path]
+) -> None:
+    """60 requests carry a p95 and no p99; what is compared is the mean of the runs' own percentiles, and it says so."""
+    file = scenario_file(scenario())
+    metrics = ("--metric", "p99_ttft_ms", "--metric", "p95_ttft_ms", "--replications", "3", "--workers", "1")
+    found = json.loads(command("compare", file, *metrics, "--json").out)["comparisons"]
+    few, enough = found[:2], found[2:]
+    assert [row["difference"] for row in few] == [None, None]
+    assert {row["verdict"] for row in few} == {"n too small: 60 values in a run, at least 100 are needed"}
+    requests = sq.run(scenario(replications=3), workers=1).requests.groupby(["policy", "replication"])["ttft_ms"]
+    p95 = requests.quantile(0.95).groupby("policy").mean()
+    assert [row["difference"] for row in enough] == pytest.approx([p95[name] - p95["two"] for name in ("six", "seven")])
+    assert "percentiles: means of the runs' own" in " ".join(command("compare", file, *metrics).out.split())
+
+
+def test_the_best_percentile_is_said_to_be_that_of_the_runs(
+    command: Callable[..., Any], scenario_file: Callable[..., Path]
+) -> None:
+    """A line below the ranking says so."""
+    line = "percentiles: means of the runs' own"
+    options = ("--zone", "50%", "--workers", "1")
+    shown = command("best", scenario_file(scenario()), "--metric", "p95_ttft_ms", *options).out
+    assert line in " ".join(shown.split())
 
 
 def test_zones() -> None:

@@ -9,6 +9,7 @@ from simqueue.cli.actions.common import load_scenario, print_json, print_warning
 from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.experiment.best import Ranked, Selection
 from simqueue.experiment.best import best as select
+from simqueue.experiment.comparing import about_percentiles
 from simqueue.outputs import Outputs
 from simqueue.report.lines import metric_label, number
 from simqueue.results import store
@@ -85,3 +86,4 @@ def _lines(found: Selection, zone: str) -> Iterator[str]:
     if found.not_told_apart:
         yield f"not told apart from {found.best}: {', '.join(found.not_told_apart)}"
     yield f"runs: {found.runs}; without dropping policies, the same rule would have taken {found.equal_runs}"
+    yield from about_percentiles([found.metric])

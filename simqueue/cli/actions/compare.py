@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from simqueue.cli.actions.common import load_scenario, print_json, print_warnings, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.experiment import run
-from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, check_names, compared
+from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, about_percentiles, check_names, compared
 from simqueue.experiment.questions import to_compare
 from simqueue.report.lines import metric_label
 
@@ -56,6 +56,8 @@ def _show(rows: list[Compared], confidence: float) -> None:
         f"all differences, all ratios: all intervals of a column hold at once with {share} confidence (Bonferroni); "
         "CRN: how many times more variance the difference would have without common random numbers"
     )
+    for line in about_percentiles([row.metric for row in rows]):
+        say(line)
 
 
 def _show_single(rows: list[Compared]) -> None:
