@@ -36,8 +36,8 @@ METRICS: Final = {
 PRECISION: Final = {"metric": "mean_ttft_ms", "relative": 0.1}
 _TRUTH_RUNS, _TRUTH_REQUESTS, _TRUTH_CUT = 60, 20_000, 4_000
 _GOOD_SHARE: Final = 0.8
-_HOPELESS: Final = 2
-"""If so many sequences do not reach the precision and none has, there are no more."""
+_PATIENCE: Final = {0.9: 2}
+"""Load -> if so many sequences do not reach the precision and none has, there are no more."""
 _ABOUT_ALL: Final = ("too few for a steady state", "every policy is overloaded and has no steady part")
 """Warnings that are about every value of a steady state."""
 
@@ -97,7 +97,7 @@ class Cell:
     sequences : int
         Sequences of replications until `precision` was reached, or its largest number.
     reached, precise : float
-        Share of the sequences in which it was reached; coverage or warning among these, None if there are none.
+        Share of the sequences in which it was reached; coverage or warning among these. None if there are none.
     """
 
     workload: str
@@ -109,7 +109,7 @@ class Cell:
     warned: dict[str, float]
     right: dict[str, float]
     sequences: int
-    reached: float
+    reached: float | None
     precise: float | None
 
 
@@ -166,7 +166,8 @@ def cell(name: str, load: float, requests: int, size: Size, truth: Truth) -> Cel
     groups = [drawn.part(i, GROUP) for i in range(0, size.runs, GROUP)]
     earlier = [_before(group, truth) for group in groups]
     outcomes = [_outcome(_result(scenario, _replications(group), truth), truth) for group in groups]
-    sequences = until_all_precise(scenario, Runs(name, load, requests, "precision"), size, truth)
+    more = Runs(name, load, requests, "precision")
+    sequences = until_all_precise(scenario, more, size, truth, _PATIENCE.get(load))
     right = [one for one in sequences if one is not None]
     return Cell(
         name,
@@ -178,7 +179,7 @@ def cell(name: str, load: float, requests: int, size: Size, truth: Truth) -> Cel
         warned={metric: float(np.mean([one[metric][1] for one in outcomes])) for metric in METRICS},
         right={metric: float(np.mean([any(one[metric]) for one in outcomes])) for metric in METRICS},
         sequences=len(sequences),
-        reached=len(right) / len(sequences),
+        reached=len(right) / len(sequences) if sequences else None,
         precise=float(np.mean(right)) if right else None,
     )
 
@@ -278,7 +279,9 @@ def _before(group: Sequence[Times], truth: Truth) -> dict[str, bool]:
     }
 
 
-def until_all_precise(scenario: ResolvedScenario, runs: Runs, size: Size, truth: Truth) -> list[bool | None]:
+def until_all_precise(
+    scenario: ResolvedScenario, runs: Runs, size: Size, truth: Truth, patience: int | None = None
+) -> list[bool | None]:
     """Return for each of many sequences whether its result is right; None if the precision is not reached.
 
     The sequences have no run in common. Each can go on to the largest number of replications, because those that reach
@@ -289,7 +292,7 @@ def until_all_precise(scenario: ResolvedScenario, runs: Runs, size: Size, truth:
     found: list[bool | None] = []
     begin = 0
     while len(found) < size.sequences and begin + wanted.max_replications <= size.sequence_runs:
-        if found == [None] * _HOPELESS:
+        if patience is not None and found == [None] * patience:
             break
         made = until_precise(_Growing(runs, begin).up_to, precise, wanted)
         begin += len(made)

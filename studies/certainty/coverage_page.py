@@ -111,9 +111,10 @@ def _precision(cells: Sequence[Cell]) -> Iterator[str]:
         f"`precision: {{metric: {settings.metric}, relative: {settings.relative:g}}}`, `warmup_s: auto`, "
         f"{settings.min_replications} to {settings.max_replications} replications: how often it is reached, and how "
         "often the result is then right (it covers, or warns). A cell has up to "
-        f"{max(size.sequences for size in SIZES.values())} sequences of replications, which have no run in common; if "
-        "the first two do not reach it, there are no more. An interval that is narrow enough but comes with a warning "
-        "does not count as reached."
+        f"{max(size.sequences for size in SIZES.values())} sequences of replications, which have no run in common; at "
+        "a load of 0.9, if the first two do not reach it, there are no more. An interval that is narrow enough but "
+        "comes with a warning does not count as reached. A sequence stops where its interval happens to be short, or "
+        "a doubt happens to be gone: where few of them stop, these had luck."
     )
     yield ""
     below = [cell for cell in cells if cell.precise is not None and cell.precise < PROMISED]
@@ -122,17 +123,20 @@ def _precision(cells: Sequence[Cell]) -> Iterator[str]:
         f"**Right in at least {PROMISED:.0%} of the sequences that reach it: {len(known) - len(below)} of {len(known)} "
         f"cells.**{' Below: ' if below else ''}{'; '.join(map(_stopped, below))}"
     )
+    left_out = [_name(cell) for cell in cells if not cell.sequences]
+    if left_out:
+        yield f"Not measured: {', '.join(left_out)}."
     yield ""
     yield "| workload | load | requests | sequences | reached | right where reached |"
     yield "|---|---|---|---|---|---|"
     for cell in cells:
-        shares = f"{cell.reached:.0%} | {'-' if cell.precise is None else f'{cell.precise:.0%}'}"
+        shares = " | ".join("-" if one is None else f"{one:.0%}" for one in (cell.reached, cell.precise))
         yield f"| {cell.workload} | {cell.load:g} | {cell.requests:,} | {cell.sequences} | {shares} |"
     yield ""
 
 
 def _stopped(cell: Cell) -> str:
-    reached = round(cell.reached * cell.sequences)
+    reached = round((cell.reached or 0) * cell.sequences)
     return f"{_name(cell)} ({round((cell.precise or 0) * reached)} of {reached})"
 
 

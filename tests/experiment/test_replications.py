@@ -164,15 +164,15 @@ def test_a_percentile_of_few_requests_has_no_interval() -> None:
 
 
 def test_replicating_until_precise() -> None:
-    """With precision the mean is known to the required 10 %, on any number of processes."""
-    wanted = {"metric": "mean_e2el_ms", "relative": 0.1, "min_replications": 3}
+    """With precision the mean is known to the required 20 %, on any number of processes."""
+    wanted = {"metric": "mean_e2el_ms", "relative": 0.2, "min_replications": 3}
     made = scenario(precision=wanted)
     result = sq.run(made, workers=1)
     again = sq.run(made, workers=2)
     assert result.summary.equals(again.summary)
     for row in result.summary_rows:
         low, high, mean = (row[name] for name in ("ci_low_mean_e2el_ms", "ci_high_mean_e2el_ms", "mean_e2el_ms"))
-        assert (high - low) / 2 <= 0.1 * mean  # type: ignore[operator] # defined in these runs
+        assert max(high - mean, mean - low) <= 0.2 / 1.2 * mean  # type: ignore[operator] # defined in these runs
         assert row["replications"] >= 8  # type: ignore[operator] # three and a look-ahead of five
     assert not any("not enough runs" in line for line in result.warnings)
 
@@ -256,9 +256,9 @@ def test_the_filling_of_the_system_is_cut() -> None:
     assert all(row["window"] == "steady" and row["warmup_excluded"] >= 50 for row in rows)  # type: ignore[operator]
 
 
-def test_precision_is_reached_with_an_automatic_warm_up() -> None:
+def test_precision_goes_with_an_automatic_warm_up() -> None:
     """The first replications decide how many requests are cut, and every later run has a result."""
-    wanted = {"metric": "mean_ttft_ms", "relative": 0.5, "max_replications": 60}
+    wanted = {"metric": "mean_ttft_ms", "relative": 0.5, "min_replications": 5, "max_replications": 25}
     made = scenario(requests=100, precision=wanted, warmup_s="auto")
     made["workload"]["arrivals"] = {"process": "on_off", "rate_rps": 5.0, "peak_to_mean": 4, "mean_burst_s": 5}
     row = sq.run(made, check=False, workers=1).summary_rows[0]
