@@ -84,3 +84,11 @@ def test_what_has_no_derivative_is_refused(key: str, options: dict[str, Any], to
     """Unknown keys and metrics, values that cannot be changed both ways, and too few replications."""
     with pytest.raises(InputError, match=told):
         sq.sensitivity(SCENARIO, [key], **options)
+
+
+def test_a_percentile_with_too_few_values_has_no_derivative() -> None:
+    """None of 20 requests is expected beyond a p99: the reason says how many are needed."""
+    few = SCENARIO | {"workload": SCENARIO["workload"] | {"num_requests": 20}}
+    (found,) = sq.sensitivity(few, [RATE], metrics=["p99_ttft_ms"], replications=2, workers=1)
+    assert found.derivative is None
+    assert "n too small: 20 values in a run, at least 100 are needed" in found.reason
