@@ -14,8 +14,8 @@ from simqueue.experiment.limit import limit_of
 from simqueue.experiment.offered_load import PolicyLoad, loaded, server
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import run
+from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.result import Result
-from simqueue.results.summary import ALL_CLASSES
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.intervals import Interval, mean_interval
 from simqueue.workload.arrivals.settings import AllAtOnceSettings

@@ -9,13 +9,14 @@ from simqueue.errors import InputError
 from simqueue.experiment.replication import Replication
 from simqueue.experiment.run_loads import run_loads
 from simqueue.experiment.warmup import WarmUp, warm_up, with_window
+from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.doubts import in_doubt
 from simqueue.results.latencies import NO_EXTRAS
 from simqueue.results.replicated import column_estimate, why_undefined
 from simqueue.results.result import PolicyRun
 from simqueue.results.samples import RunSamples, Samples
 from simqueue.results.steadiness import OfferedLoad, overloaded
-from simqueue.results.summary import ALL_CLASSES, Row, summarize
+from simqueue.results.summary import Row, summarize
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.estimate import Estimate

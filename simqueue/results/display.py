@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from simqueue import figures
 from simqueue.results import tables
-from simqueue.results.summary import ALL_CLASSES
+from simqueue.results.classes import ALL_CLASSES
 
 if TYPE_CHECKING:
     import pandas as pd

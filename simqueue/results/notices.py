@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from simqueue.request import Status
+from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.latencies import OVERLOADED_SHARE
 from simqueue.results.metrics import has_status
 from simqueue.results.steadiness import STEADY
-from simqueue.results.summary import ALL_CLASSES
 from simqueue.results.window import Window
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.latencies import MET, column, parsed
-from simqueue.results.summary import ALL_CLASSES
 from simqueue.workload.slo import of_run
 
 if TYPE_CHECKING:

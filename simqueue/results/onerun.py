@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.request import Status
+from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.metrics import Latencies, has_status
 from simqueue.results.steadiness import stay
-from simqueue.results.summary import ALL_CLASSES
 from simqueue.results.window import last_entry_s
 from simqueue.statistics import batchmeans, regenerative
 from simqueue.statistics.batchmeans import RunInterval, without

@@ -18,16 +18,17 @@ from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.outputs import Place, reserved_file
 from simqueue.results import export, notices, store, tables
+from simqueue.results.classes import ALL_CLASSES, RequestClasses
 from simqueue.results.display import Displayed
 from simqueue.results.doubts import doubts
 from simqueue.results.grouping import Warned, grouped
-from simqueue.results.latencies import Extras, anything_waited
+from simqueue.results.latencies import ALWAYS, Extras, anything_waited
 from simqueue.results.objectives import judged_limits, percentiles_of
 from simqueue.results.onerun import BATCH_MEANS, OneRunInterval, one_run_intervals
 from simqueue.results.replicated import missing_values, pooled_rows, without_few
-from simqueue.results.samples import RunSamples, Samples
+from simqueue.results.samples import Gaps, RunSamples, Samples
 from simqueue.results.steadiness import STEADY, OfferedLoad, arrives_openly, judged, shown, too_light
-from simqueue.results.summary import ALL_CLASSES, Row, Value, check_slo, summarize
+from simqueue.results.summary import Row, Value, check_slo, summarize
 from simqueue.results.window import Window
 from simqueue.statistics.gapcurve import gap_curve
 from simqueue.statistics.intervals import CONFIDENCE
@@ -228,8 +229,28 @@ class Result(Displayed):
     def _samples(self, policy: Value, request_class: Value, *, whole: bool = False) -> Samples:
         """Return the latencies behind the rows of a policy and a request class, of all replications."""
         name = None if request_class is None else str(request_class)
-        runs = [run for run in self.runs if run.policy == policy]
-        return Samples([RunSamples(run.recording, None if whole else run.window, name, self._extras) for run in runs])
+        runs = [
+            RunSamples(run.recording, None if whole else run.window, name, self._extras, classes)
+            for run, classes in zip(self.runs, self._classes, strict=True)
+            if run.policy == policy
+        ]
+        return Samples(runs, self._levels, self._gaps[str(policy)])
+
+    @cached_property
+    def _classes(self) -> tuple[RequestClasses, ...]:
+        """The request classes of each run."""
+        return tuple(RequestClasses(run.recording.requests["request_class"]) for run in self.runs)
+
+    @cached_property
+    def _gaps(self) -> dict[str, Gaps]:
+        """The gaps between tokens of each policy, which have no window, over all its replications."""
+        recordings = {name: [run.recording for run in self.runs if run.policy == name] for name in self.policies}
+        return {name: Gaps(found, self._levels) for name, found in recordings.items()}
+
+    @property
+    def _levels(self) -> tuple[float, ...]:
+        """The percentiles of the summary."""
+        return (*ALWAYS, *self._extras.percentiles)
 
     def _rows(self, *, whole: bool = False) -> tuple[Row, ...]:
         if whole not in self._rows_made:

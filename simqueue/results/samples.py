@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simqueue.results.classes import RequestClasses
 from simqueue.results.latencies import Extras, parsed, samples_ms
 from simqueue.results.metrics import Floats
 from simqueue.results.pooling import Pairs, pooled_statistics
-from simqueue.results.summary import members
 from simqueue.statistics.estimate import Estimate, estimate
 
 if TYPE_CHECKING:
@@ -38,25 +38,56 @@ class RunSamples:
     request_class : str or None
         ``all``, or a class.
     extras : Extras
+    classes : RequestClasses, optional
+        Those of the run, if they are known already.
     """
 
-    def __init__(self, recording: Recording, window: Window | None, request_class: str | None, extras: Extras) -> None:
-        self._recording, self._window, self._class, self._extras = recording, window, request_class, extras
+    def __init__(
+        self,
+        recording: Recording,
+        window: Window | None,
+        request_class: str | None,
+        extras: Extras,
+        classes: RequestClasses | None = None,
+    ) -> None:
+        self.recording = recording
+        self._window, self._class, self._extras = window, request_class, extras
+        self._classes = classes or RequestClasses(recording.requests["request_class"])
 
     @cached_property
     def values_ms(self) -> dict[str, Floats]:
         """The values of each latency in order of arrival; nothing if the run has no request of the class."""
-        requests = self._recording.requests
-        inside = next((mask for name, mask in members(requests["request_class"]) if name == self._class), None)
+        requests = self.recording.requests
+        inside = self._classes.mask(self._class)
         if inside is None:
             return {}
         measured = inside if self._window is None else inside & self._window.arrived(requests)
         return samples_ms(requests, measured, self._extras)
 
-    def gaps_ms(self) -> Iterator[Pairs]:
-        """Yield the gaps between tokens, and how many tokens came after each."""
-        for part in self._recording.gaps.parts("gap_s", "tokens"):
-            yield 1000 * part["gap_s"], part["tokens"]
+
+class Gaps:
+    """The gaps between tokens of several runs, which are read in parts: they can exceed the memory.
+
+    Parameters
+    ----------
+    recordings : sequence of Recording
+    levels : sequence of float
+        Percentiles to compute together, 0 to 100.
+    """
+
+    def __init__(self, recordings: Sequence[Recording], levels: Sequence[float] = ()) -> None:
+        self._recordings = recordings
+        self._percentiles = _Percentiles(lambda qs: pooled_statistics(self._pairs_ms, qs).percentiles, levels)
+
+    def percentile(self, q: float) -> float | None:
+        """Return a percentile of all gaps in milliseconds; None without any."""
+        return self._percentiles.at(q)
+
+    def _pairs_ms(self) -> Iterator[Pairs]:
+        """Yield the gaps, and how many tokens came after each."""
+        for recording in self._recordings:
+            for part in recording.gaps.parts("gap_s", "tokens"):
+                yield 1000 * part["gap_s"], part["tokens"]
 
 
 class Samples:
@@ -66,10 +97,16 @@ class Samples:
     ----------
     runs : sequence of RunSamples
         In order of replications.
+    levels : sequence of float
+        Percentiles to compute together, 0 to 100.
+    gaps : Gaps, optional
+        Those of the runs, if they are known already.
     """
 
-    def __init__(self, runs: Sequence[RunSamples]) -> None:
-        self._runs = runs
+    def __init__(self, runs: Sequence[RunSamples], levels: Sequence[float] = (), gaps: Gaps | None = None) -> None:
+        self._runs, self._levels = runs, levels
+        self._gaps = gaps or Gaps([run.recording for run in runs], levels)
+        self._percentiles: dict[str, _Percentiles] = {}
 
     def of(self, metric: str) -> list[Floats]:
         """Return the values of a latency in milliseconds, one array per replication in order of arrival."""
@@ -81,14 +118,15 @@ class Samples:
         if q is None:
             return None
         if metric == ITL:
-            return pooled_statistics(self._gaps_ms, [q]).percentiles[0]
+            return self._gaps.percentile(q)
+        if metric not in self._percentiles:
+            self._percentiles[metric] = _Percentiles(partial(self._pooled, metric), self._levels)
+        return self._percentiles[metric].at(q)
+
+    def _pooled(self, metric: str, levels: Sequence[float]) -> Sequence[float | None]:
         values = self.of(metric)
         pooled = np.concatenate(values) if values else np.empty(0)
-        return float(np.percentile(pooled, q)) if len(pooled) else None
-
-    def _gaps_ms(self) -> Iterator[Pairs]:
-        for run in self._runs:
-            yield from run.gaps_ms()
+        return np.percentile(pooled, levels).tolist() if len(pooled) else [None] * len(levels)
 
     def effective_number(self, column: str, found: Estimate) -> float | None:
         """Return how many independent observations would give the standard error of a mean or percentile.
@@ -101,3 +139,18 @@ class Samples:
             return float(np.concatenate(values).var()) / found.error**2 if found.error else None
         error = estimate([float(np.mean(one > found.value)) for one in values]).error
         return q * (100 - q) / 1e4 / error**2 if error else None
+
+
+class _Percentiles:
+    """Percentiles of a sample, which are computed together when one of them is first asked for."""
+
+    def __init__(self, compute: Callable[[Sequence[float]], Sequence[float | None]], levels: Sequence[float]) -> None:
+        self._compute, self._levels = compute, levels
+        self._known: dict[float, float | None] = {}
+
+    def at(self, q: float) -> float | None:
+        """Return a percentile, 0 to 100; None if the sample is empty."""
+        if q not in self._known:
+            levels = sorted({*self._levels, q})
+            self._known.update(zip(levels, self._compute(levels), strict=True))
+        return self._known[q]

@@ -12,6 +12,7 @@ from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.request import Status
 from simqueue.results import metrics
+from simqueue.results.classes import ALL_CLASSES, RequestClasses
 from simqueue.results.latencies import ALWAYS, GOOD, MET, NO_EXTRAS, Extras, named, per_request
 from simqueue.results.metrics import Floats, Latencies, Mask
 from simqueue.results.pooling import Pairs, pooled_statistics
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 Value = str | int | float | None
 Row = dict[str, Value]
 
-ALL_CLASSES: Final = "all"
 _STATISTICS: Final = ("mean", "median", "p95", "p99")
 
 # Column names in order, with pandas types that can hold missing values if the column can be undefined.
@@ -129,7 +129,8 @@ def summarize(
     rates = _Totals(recording, good) if window is None else _Happening(recording, good, window)
     span = run if window is None else window
     rows: list[Row] = []
-    for name, inside in members(requests["request_class"]):
+    classes = RequestClasses(requests["request_class"])
+    for name, inside in classes.masks():
         row: Row = {"policy": policy, "replication": replication, "request_class": name, "replications": 1}
         row |= _counts(recording, inside) | per_request(requests, inside & measured, extras)
         row |= _rates(rates, inside, span)
@@ -140,32 +141,6 @@ def summarize(
         row |= _machine(recording, run, (*ALWAYS, *extras.percentiles)) if name == ALL_CLASSES else {}
         rows.append({column: row.get(column) for column in (*SUMMARY_TYPES, *extras.columns)})
     return rows
-
-
-def members(labels: NDArray[Any]) -> list[tuple[str | None, Mask]]:
-    """Return a mask of all requests, then of each class in order of appearance, if there are any.
-
-    Requests of ``chat/gold`` belong to ``chat`` too.
-    """
-    everything = (ALL_CLASSES, np.ones(len(labels), dtype=np.bool_))
-    names = list(dict.fromkeys(labels))
-    if names in ([], [None]):
-        return [everything]
-    listed = [*(name for name in _outer_classes(names) if name not in names), *names]
-    groups = {name: {other for other in names if _within(other, name)} for name in listed}
-    return [
-        everything,
-        *((name, np.array([label in groups[name] for label in labels], dtype=np.bool_)) for name in listed),
-    ]
-
-
-def _outer_classes(names: Sequence[str | None]) -> list[str]:
-    """Return the classes to which other classes belong, such as ``chat`` for ``chat/gold``, without repetition."""
-    return list(dict.fromkeys(name.partition("/")[0] for name in names if name is not None and "/" in name))
-
-
-def _within(label: str | None, name: str | None) -> bool:
-    return label == name or (label is not None and name is not None and label.startswith(f"{name}/"))
 
 
 def _good(
