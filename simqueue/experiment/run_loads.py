@@ -51,9 +51,10 @@ def _overloaded_share(
     if not len(arrival_s) or arrival_s.max() <= 0:
         return None, False
     if workload is None or workload.arrivals is None:
-        if len(arrival_s) < _LEAST_OBSERVED or load is None:
+        servable_s = open_arrivals_s(recording, servable=True)
+        if len(servable_s) < _LEAST_OBSERVED or load is None:
             return None, False
-        share = rush_share(arrival_s, capacity_rps)
+        share = rush_share(servable_s, capacity_rps)
         return share, 0 < share < 1
     process = build_arrivals(workload.arrivals, scenario.base_dir)
     course = rate_course(process, float(arrival_s.max()), len(arrival_s))

@@ -70,7 +70,7 @@ def warm_up(scenario: ResolvedScenario, made: Sequence[Replication]) -> WarmUp:
     if not stable:
         return WarmUp(notes=("warm-up auto: every policy is overloaded and has no steady part; nothing is cut",))
     cuts = {name: mser5(averaged_series(_ttft_series(made, name))) for name in stable}
-    notes = tuple(_inconclusive(name, cut) for name, cut in cuts.items() if not cut.conclusive)
+    notes = tuple(_inconclusive(name, cut) for name, cut in cuts.items() if cut.n and not cut.conclusive)
     filling = max(_FILLS * _mean_number(made, name) for name in stable)
     return WarmUp(requests=max(math.ceil(filling), *(found.cut for found in cuts.values())), notes=notes)
 

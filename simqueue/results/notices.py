@@ -79,6 +79,8 @@ def unclear(row: Row) -> list[str]:
     """Return the warning about a policy of open traffic whose steady window may not be steady; nothing for others."""
     if row["request_class"] != ALL_CLASSES or row["overloaded"] is not None or row["window"] != STEADY:
         return []
+    if row["mean_ttft_ms"] is None:
+        return []  # there are no latencies to doubt
     return ["it cannot be told whether it is overloaded: its latencies are those of a steady state only if it is not"]
 
 

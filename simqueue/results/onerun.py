@@ -15,7 +15,7 @@ from simqueue.names import unknown
 from simqueue.request import Status
 from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.metrics import Latencies, has_status
-from simqueue.results.steadiness import stay
+from simqueue.results.steadiness import arrives_openly, stay
 from simqueue.results.window import last_entry_s
 from simqueue.statistics import batchmeans, regenerative
 from simqueue.statistics.batchmeans import RunInterval, without
@@ -94,22 +94,24 @@ def one_run_intervals(result: Result, method: str = BATCH_MEANS, policy: str | N
         raise InputError(f"intervals: {method} is for single runs; these replications have intervals in the summary")
     rows = {row["policy"]: row for row in result.summary_rows if row["request_class"] == ALL_CLASSES}
     return [
-        OneRunInterval(run.policy, metric, method, *_fields(found))
+        OneRunInterval(run.policy, metric, method, *_fields(found, shown=rows[run.policy][metric] is not None))
         for run in result.runs
         if policy in (None, run.policy)
-        for metric, found in _of_run(run, method, overloaded=bool(rows[run.policy]["overloaded"]))
+        for metric, found in _of_run(run, method, rows[run.policy]["overloaded"])
     ]
 
 
-def _fields(found: RunInterval) -> tuple[float | None, float | None, float | None, str, str]:
-    estimate = None if math.isnan(found.estimate) else found.estimate
+def _fields(found: RunInterval, *, shown: bool) -> tuple[float | None, float | None, float | None, str, str]:
+    estimate = None if math.isnan(found.estimate) or not shown else found.estimate
     low = None if found.low is None else max(0.0, found.low)  # no metric is negative
     return estimate, low, found.high, found.based_on, found.reason
 
 
-def _of_run(run: PolicyRun, method: str, *, overloaded: bool) -> Iterator[tuple[str, RunInterval]]:
+def _of_run(run: PolicyRun, method: str, overloaded: object) -> Iterator[tuple[str, RunInterval]]:
     measured = _Measured(run)
-    why_not = measured.why_not(overloaded=overloaded)
+    unclear = overloaded is None and arrives_openly(run.recording)
+    why_not = "it cannot be told whether the run is overloaded" if unclear else ""
+    why_not = why_not or measured.why_not(overloaded=overloaded is True)
     batches = method == BATCH_MEANS
     for name, values_ms in measured.latencies_ms().items():
         found = values_ms[~np.isnan(values_ms)]

@@ -113,10 +113,22 @@ def _independent(requests: Mapping[str, NDArray[Any]]) -> Mask:
     return found
 
 
-def open_arrivals_s(recording: Recording) -> Floats:
-    """Return when the requests arrive whose arrival depends on no response, in no order."""
+def open_arrivals_s(recording: Recording, *, servable: bool = False) -> Floats:
+    """Return when the requests arrive whose arrival depends on no response, in no order.
+
+    Parameters
+    ----------
+    recording : Recording
+    servable : bool
+        Leave out those that the policy rejects whatever its queue: they are no load.
+    """
     requests = recording.requests
-    return np.asarray(requests.get("wanted_s", requests["arrival_s"])[_independent(requests)])
+    found = _independent(requests)
+    if servable:
+        rejected = np.flatnonzero(has_status(requests, Status.REJECTED))
+        for_good = [not str(reason).startswith("queue full") for reason in requests["reject_reason"][rejected]]
+        found[rejected[np.array(for_good, dtype=np.bool_)]] = False
+    return np.asarray(requests.get("wanted_s", requests["arrival_s"])[found])
 
 
 def _stays(recording: Recording, chosen: Mask) -> Stays:

@@ -303,7 +303,7 @@ def is_overloaded(law: Law, found: Evidence | None, *, bounded: bool = False) ->
         None if it cannot be told.
     """
     sign = Sign.UNCLEAR if found is None or (bounded and not found.growing) else found.sign
-    if law.load is not None and law.load >= 1:
+    if law.load is not None and law.load >= 1 and not (law.doubtful and sign is Sign.NONE):
         return True
     if law.stable and (sign is not Sign.STRONG or law.confirmed_by(found)):
         return False

@@ -90,3 +90,21 @@ def test_an_overloaded_run_has_no_interval() -> None:
     overloaded = SCENARIO["workload"] | {"arrivals": {"process": "poisson", "rate_rps": 12.0}}
     found = sq.run(SCENARIO | {"workload": overloaded}).one_run_intervals()
     assert all("overloaded" in one.reason for one in found)
+
+
+def test_a_run_of_which_overload_cannot_be_told_has_no_interval() -> None:
+    """At a load of 0.99 with some requests timing out nothing shows whether the queue would grow."""
+    workload = SCENARIO["workload"] | {"arrivals": {"process": "poisson", "rate_rps": 9.9}, "timeout_s": 2.0}
+    result = sq.run(SCENARIO | {"workload": workload})
+    assert result.summary_rows[0]["overloaded"] is None
+    assert {one.reason for one in result.one_run_intervals()} == {"it cannot be told whether the run is overloaded"}
+
+
+def test_what_the_summary_hides_is_hidden_here_too() -> None:
+    """An overloaded policy has no steady latencies, so there is no estimate of them either."""
+    workload = SCENARIO["workload"] | {"arrivals": {"process": "poisson", "rate_rps": 20.0}}
+    result = sq.run(SCENARIO | {"workload": workload, "warmup_s": 20.0})
+    assert result.summary_rows[0]["mean_ttft_ms"] is None
+    found = {one.metric: one for one in result.one_run_intervals()}
+    assert found["mean_ttft_ms"].estimate is None
+    assert found["request_throughput"].estimate is not None

@@ -128,10 +128,12 @@ EITHER = kept_up(excess=0.05, excess_t=0.5, waiting=0.04, unfinished=0.05, unfin
 
 
 def test_a_law_and_a_run_weigh_against_each_other() -> None:
-    """A load of 1 is overload; a low one outweighs weak evidence, not strong, and with a caution neither."""
+    """A load of 1 is overload, with a caution unless the run kept up; a low one outweighs weak evidence only."""
     for found in (None, kept_up(), EITHER):
         assert is_overloaded(Law(1.0, 10.0), found) is True
         assert is_overloaded(Law(0.9, 10.0), found) is False
+    assert is_overloaded(Law(1.02, 9.8, doubtful=True), kept_up()) is False
+    assert is_overloaded(Law(1.02, 9.8, doubtful=True), EITHER) is True
     assert is_overloaded(Law(0.15, 10.0), SOMEWHAT) is False
     assert is_overloaded(Law(0.15, 10.0, doubtful=True), SOMEWHAT) is True
     assert is_overloaded(Law(0.15, 10.0), PILED_UP) is True
