@@ -73,6 +73,8 @@ def carried(scenario: ResolvedScenario, seed: int = 0, *, most: int = MOST_REQUE
         If there are no requests.
     """
     load = offered(scenario)
+    if scenario.workload is not None and scenario.workload.max_concurrency is not None:
+        raise InputError("a backlog has all requests at the server at once; leave out workload.max_concurrency")
     if load is None:
         raise InputError("the workload has no requests of which a backlog could be made")
     found = {}

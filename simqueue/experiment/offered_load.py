@@ -149,16 +149,30 @@ def policy_loads(
     found = {}
     for policy in scenario.policies:
         name = policy.name
-        found[name] = _policy_load(policy, built[name], load, runs.get(name), estimates=estimates)
+        described = _within(server(built[name]), scenario)
+        found[name] = _policy_load(policy, built[name], described, load, runs.get(name), estimates=estimates)
     return found
 
 
+def _within(described: Server | None, scenario: ResolvedScenario) -> Server | None:
+    """Return a server with no more seats than clients have requests in flight: `max_concurrency` of the workload."""
+    limit = None if scenario.workload is None else scenario.workload.max_concurrency
+    if described is None or limit is None:
+        return described
+    return replace(described, max_num_seqs=min(described.max_num_seqs, limit))
+
+
 def _policy_load(
-    policy: ResolvedPolicy, built: Policy, load: Offered | None, recording: Recording | None, *, estimates: bool
+    policy: ResolvedPolicy,
+    built: Policy,
+    described: Server | None,
+    load: Offered | None,
+    recording: Recording | None,
+    *,
+    estimates: bool,
 ) -> PolicyLoad:
     if load is None:
         return PolicyLoad(None, None, None, "the workload has no fixed rate of requests")
-    described = server(built)
     if described is None:
         return PolicyLoad(None, None, None, f"no capacity law for the scheduler '{policy.scheduler}'")
     try:

@@ -120,6 +120,13 @@ def values_needed(q: float) -> int:
     return math.ceil(100 / min(q, 100 - q) - 1e-6)
 
 
+def _possible(name: str, found: Estimate) -> tuple[float | None, float | None]:
+    """Return the ends of an interval as far as values can be: none is below 0, and no share is above 1."""
+    low = None if found.low is None else max(0.0, found.low)
+    share = name.endswith(("_share", "_rate"))
+    return low, min(1.0, found.high) if share and found.high is not None else found.high
+
+
 def _pooled(rows: list[Row], samples: Samples, confidence: float) -> Row:
     made: Row = {name: _value(name, column_type(name), rows) for name in rows[0]}
     made |= {
@@ -130,7 +137,7 @@ def _pooled(rows: list[Row], samples: Samples, confidence: float) -> Row:
     made |= {name: _carried(name, made, samples) for name in rows[0] if is_percentile(name)}
     for name in interval_columns(rows[0]):
         found = column_estimate(name, rows, samples, confidence)
-        low, high = (None, None) if found is None else (found.low, found.high)
+        low, high = (None, None) if found is None else _possible(name, found)
         made |= {f"ci_low_{name}": low, f"ci_high_{name}": high}
         if of_requests(name):
             made[EFFECTIVE + name] = None if found is None else samples.effective_number(name, found)

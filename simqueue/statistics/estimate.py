@@ -66,15 +66,20 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE, value: flo
     return Estimate(centre, centre - error * below, centre + error * above, error, n)
 
 
+ENOUGH_FOR_SKEWNESS = 10
+"""So many values show their skewness well enough: of five normal ones, two in five intervals would be lopsided."""
+
+
 def reach(t: float, skewed: float, n: int) -> tuple[float, float]:
     """Return how many standard errors an interval of `n` values reaches below and above the estimate.
 
     A cubic transformation of the t-statistic takes out its skewness (Hall 1992, On the removal of skewness by
     transformation): the interval moves towards the long tail. The skewness of few values is itself known badly, so no
-    end is moved inwards of `t`, Student's quantile. So there is no skewness at which the rule changes, and what
-    Student's interval contains, this one contains too.
+    end is moved inwards of `t`, Student's quantile, and with fewer than `ENOUGH_FOR_SKEWNESS` values only a part of it
+    counts: that of two values none, because they have none. What Student's interval contains, this one contains too.
     """
-    return max(t, hall_inverse(t, skewed, n)), max(t, -hall_inverse(-t, skewed, n))
+    known = skewed * min(1.0, (n - 2) / (ENOUGH_FOR_SKEWNESS - 2))
+    return max(t, hall_inverse(t, known, n)), max(t, -hall_inverse(-t, known, n))
 
 
 def skewness(values: Sequence[float]) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import simqueue as sq
+from simqueue.errors import InputError
 from simqueue.experiment.carried import carried
 from simqueue.experiment.offered_load import PolicyLoad, policy_loads
 from simqueue.scenario import from_mapping
@@ -148,3 +149,16 @@ def test_whole_prompts_leave_a_part_of_the_budget_unused(kind: str) -> None:
     assert found.high_rps is not None
     assert found.low_rps < simulated_rps < found.high_rps
     assert found.caution.startswith("whole prompts do not fill the token budget: the capacity is between ")
+
+
+def test_clients_that_limit_what_is_in_flight_limit_the_seats() -> None:
+    """With at most 8 requests at the server, 64 seats are worth 8; and a backlog says nothing about such clients."""
+    workload = scenario()["workload"]
+    limited = scenario(blocks=100_000, workload={**workload, "max_concurrency": 8})
+    few = scenario(blocks=100_000, policies={"chunked": {**POLICIES["chunked"], "max_num_seqs": 8}})
+    found, same = load_of(limited, "chunked"), load_of(few, "chunked")
+    assert found.capacity is not None
+    assert same.capacity is not None
+    assert found.capacity.max_rate_rps == same.capacity.max_rate_rps
+    with pytest.raises(InputError, match=r"leave out workload\.max_concurrency"):
+        carried(from_mapping(limited).resolve())

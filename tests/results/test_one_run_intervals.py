@@ -108,3 +108,12 @@ def test_what_the_summary_hides_is_hidden_here_too() -> None:
     found = {one.metric: one for one in result.one_run_intervals()}
     assert found["mean_ttft_ms"].estimate is None
     assert found["request_throughput"].estimate is not None
+
+
+def test_replications_are_refused_before_they_run(command: Any, scenario_file: Any) -> None:
+    """The intervals of one run are asked of several: a line says so, and nothing is simulated or written."""
+    file = scenario_file(SCENARIO | {"name": "several", "replications": 3})
+    done = command("run", str(file), "--intervals", "batch-means")
+    assert done.code == 2
+    assert "several has replications, whose intervals are in the table" in done.err
+    assert done.out == ""

@@ -39,7 +39,8 @@ def halls(t: float, g: float, n: int) -> float:
 @given(st.lists(st.floats(0.1, 1e3), min_size=3, max_size=40).filter(lambda values: np.std(values) > 1e-3))
 def test_each_end_is_the_wider_of_students_and_halls(values: list[float]) -> None:
     """At both ends t is the quantile on Student's scale and beyond it on Hall's, or the other way round."""
-    n, g = len(values), float(stats.skew(values, bias=False))
+    n = len(values)
+    g = float(stats.skew(values, bias=False)) * min(1.0, (n - 2) / 8)  # few values hardly know their skewness
     found = estimate(values)
     assert found.low is not None
     assert found.high is not None

@@ -25,6 +25,7 @@ from simqueue.results.onerun import check_method
 from simqueue.results.result import Result
 from simqueue.scenario import Scenario
 from simqueue.scenario.paths import files_of
+from simqueue.scenario.traffic import is_random_traffic
 
 _RESULTS = Path("results")
 
@@ -63,6 +64,8 @@ def run(
     if intervals is not None:
         check_method(intervals)
     loaded = _load_all(scenarios, overrides, seed, replications, streamed=stream is not None)
+    if intervals is not None:
+        _check_single(loaded, intervals)
     if export_trace is not None and len(loaded) > 1:
         raise InputError(f"--export-trace {export_trace}: needs a single scenario; {len(loaded)} are given")
     as_json = json_ or json_summary
@@ -111,6 +114,17 @@ def _load_all(
     if problems:
         raise InputError.of(problems)
     return loaded
+
+
+def _check_single(scenarios: Sequence[Scenario], intervals: str) -> None:
+    """Raise `InputError` if a scenario has replications, which have intervals of their own."""
+    for scenario in scenarios:
+        resolved = scenario.resolve()
+        if (resolved.replications > 1 or resolved.precision is not None) and is_random_traffic(resolved):
+            raise InputError(
+                f"--intervals {intervals}: is for single runs; {scenario.name} has replications, whose intervals are "
+                "in the table; set replications: 1 and precision: null"
+            )
 
 
 def _reserved(
