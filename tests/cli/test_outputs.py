@@ -28,6 +28,7 @@ WRITERS: dict[tuple[str, str], tuple[list[str], str]] = {
     ("run", "out"): (["run", "toy.yaml", "--no-figures", "--out"], ""),
     ("run", "stream"): (["run", "toy.yaml", "--stream"], ""),
     ("run", "export_trace"): (["run", "toy.yaml", "--json-summary", "--export-trace"], ".jsonl"),
+    ("best", "out"): (["best", "toy.yaml", "--out"], ""),
     ("report", "out"): (["report", "toy.yaml", "-o"], ".html"),
     ("capacity", "figure"): (["capacity", "toy.yaml", "--figure"], ".png"),
     ("workload", "out"): (["workload", "toy.yaml", "--out"], ""),
@@ -37,6 +38,7 @@ WRITERS: dict[tuple[str, str], tuple[list[str], str]] = {
 """Command and parameter of every output -> a command line that ends with the flag, and the suffix of a file."""
 WORK = (
     "simqueue.experiment.runner.all_replications",
+    "simqueue.cli.actions.best.select",
     "simqueue.cli.actions.capacity.policy_loads",
     "simqueue.cli.actions.workload.describe",
     "simqueue.cli.actions.calibrate.read_step_means",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -113,13 +114,15 @@ AFFINE_CASES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(AFFINE_CASES))
 def test_affine_capacity_within_two_percent(name: str) -> None:
-    """λ_max is within 2 % of what a backlog of requests is served at, and names the right limit."""
+    """λ_max is within 2 % of what a backlog is served at (3 % if a short play shows it), and names the right limit."""
     loaded = from_mapping(AFFINE_CASES[name][0]).resolve()
-    found = policy_loads(loaded)["p"].capacity
+    load = policy_loads(loaded)["p"]
+    found = load.capacity
     assert found is not None
     simulated = saturation_throughput(loaded, "p", requests=4000, replications=8 if "waves" in name else 3)
     assert found.binding == AFFINE_CASES[name][1]
-    assert found.max_rate_rps == pytest.approx(simulated.mean, rel=0.02)
+    assert found.max_rate_rps == pytest.approx(simulated.mean, rel=0.02 if load.sure else 0.03)
+    assert load.sure or (load.low_rps or 0.0) < simulated.mean < (load.high_rps or math.inf)
 
 
 CHAT = {

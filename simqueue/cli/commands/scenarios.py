@@ -232,7 +232,7 @@ def sensitivity(
     import_: Import = None,
     debug: Debug = False,
 ) -> None:
-    """Show how strongly results react to a key, with confidence intervals.
+    """Show how strongly results react to a key, with intervals.
 
     Runs the scenario with the key a bit lower and a bit higher, on the same random numbers, and prints the change of
     each metric per unit of the key. If the scenario sets no number of replications, 20 are run.
