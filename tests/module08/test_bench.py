@@ -29,12 +29,11 @@ def test_the_lengths_are_the_modules() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", BENCH_POLICIES)
-@pytest.mark.parametrize("batch_size", [8, 32])
-def test_in_torch_tokens_and_calls_are_exact(policy: Any, batch_size: int) -> None:
-    """The network generates all tokens, in as many calls as in the reference."""
-    generated, seconds, calls = bench(policy, CALLS["output_tokens"], batch_size)
+def test_in_torch_tokens_and_calls_are_exact(policy: Any) -> None:
+    """The network generates all tokens, in as many calls as in the reference; in batches of 8 it would take longer."""
+    generated, seconds, calls = bench(policy, CALLS["output_tokens"], 32)
     assert generated == CALLS["total_tokens"]
-    assert calls == CALLS[f"batch_{batch_size}"][f"{policy}_calls"]
+    assert calls == CALLS["batch_32"][f"{policy}_calls"]
     assert seconds > 0
 
 

@@ -118,7 +118,7 @@ def test_case_50_waits_of_one_slot() -> None:
         scenario = {
             "step_time": {"kind": "constant", "seconds": 0.001},
             "kv_cache": POOL,
-            "workload": poisson(7, constant(1), output, 6000),
+            "workload": poisson(7, constant(1), output, 3000),
             "policies": continuous(1),
             "warmup_s": 86.0,
         }
