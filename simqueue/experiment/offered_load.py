@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from simqueue.errors import InputError
 from simqueue.experiment.build import build_all
@@ -42,6 +42,10 @@ _OF_ESTIMATE: Mapping[str, Callable[[OperatingPoint], float]] = {
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+_LOW: Final = 0.7
+"""Below this load it does not matter to a run how sure the load is; `capacity` tells the doubt at every load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +97,15 @@ class PolicyLoad:
         """Return what a run has to say about the load of this policy."""
         if self.failed:
             return [f"{policy}: no load: {self.why_not}"]
-        if self.load is None or not self.caution:
+        if self.load is None or not self.caution or self._surely_low():
             return []
         return [f"{policy}: the load of {self.load:.2f} is not sure: {self.caution}{self._load_between()}"]
+
+    def _surely_low(self) -> bool:
+        """Whether the doubt makes no difference: even at the lowest capacity that is possible, the load is low."""
+        if self.load is None or self.capacity is None or not self.low_rps:
+            return False
+        return self.load * self.capacity.max_rate_rps < _LOW * self.low_rps
 
     def _load_between(self) -> str:
         if self.load is None or self.capacity is None or not self.low_rps or not self.high_rps:

@@ -41,6 +41,15 @@ def scenario(blocks: int = 120, **more: Any) -> dict[str, Any]:
     }
 
 
+def offering(load: float) -> dict[str, Any]:
+    """Return the scenario with one policy, whose pool is full at times, at a load."""
+    made = scenario(policies={"chunked": POLICIES["chunked"]})
+    known = load_of(made, "chunked").capacity
+    assert known is not None
+    arrivals = {"process": "poisson", "rate_rps": load * known.max_rate_rps}
+    return {**made, "workload": {**made["workload"], "arrivals": arrivals}}
+
+
 def load_of(made: dict[str, Any], policy: str) -> PolicyLoad:
     """Return what is known of one policy without a run."""
     return policy_loads(from_mapping(made).resolve())[policy]
@@ -87,13 +96,18 @@ def test_equal_outputs_on_a_roofline_start_and_end_together() -> None:
 
 def test_a_run_says_that_its_load_is_not_sure() -> None:
     """The warning of a run names the policy, and bounds of its load that contain the printed load."""
-    made = scenario(policies={"chunked": POLICIES["chunked"]})
-    result = sq.run(made)
+    result = sq.run(offering(0.9))
     (warning,) = [one for one in result.warnings if "is not sure" in one]
     load = result.summary_rows[0]["load"]
     low, high = (float(part.strip(" ,")) for part in warning.rsplit("the load between ", 1)[1].split("and"))
     assert warning.startswith("chunked: the load of ")
     assert low <= load <= high
+
+
+def test_a_run_does_not_doubt_a_low_load() -> None:
+    """At a fifth of the capacity it makes no difference that the capacity is known to some 10 % only."""
+    assert not load_of(offering(0.2), "chunked").sure
+    assert not [one for one in sq.run(offering(0.2)).warnings if "is not sure" in one]
 
 
 def test_a_run_with_a_large_pool_says_nothing() -> None:

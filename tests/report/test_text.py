@@ -178,10 +178,10 @@ def test_a_lopsided_interval_shows_its_ends() -> None:
 
 
 def test_replications_are_one_column_with_half_widths(result_of: Any) -> None:
-    """Replications of 100 and 300 ms show their mean and the t-interval of two values: 12.706 times 100."""
-    one, other = result_of({"p": [100.0]}), result_of({"p": [300.0]})
+    """Replications of 100 and 102 ms show their mean and the t-interval of two values: 12.706 times 1."""
+    one, other = result_of({"p": [100.0]}), result_of({"p": [102.0]})
     two = Result({}, "0.1.0", 7, [one.runs[0], type(one.runs[0])("p", 1, other.runs[0].recording)])
-    assert cells(rendered(two), "TTFT mean (ms)") == [["200.0", "±1,271"]]
+    assert cells(rendered(two), "TTFT mean (ms)") == [["101.0", "±12.71"]]
 
 
 def test_markup_in_names_is_shown_literally(result_of: Any) -> None:
