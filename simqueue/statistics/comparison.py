@@ -20,6 +20,8 @@ from simqueue.statistics.intervals import CONFIDENCE, check_confidence
 from simqueue.statistics.ratio import Ratio, ratio_of_means
 
 K = TypeVar("K")
+LEAST_FOR_VARIANCES = 5
+"""With fewer replications the ratio of two variances is mostly chance."""
 Pairs = tuple[Sequence[float], Sequence[float]]
 """The values of an alternative and those of its baseline, one of each per replication."""
 
@@ -53,13 +55,17 @@ class Comparison:
     adjusted_p: float | None = None
 
     def verdict(self, *, larger_is_better: bool, confidence: float = CONFIDENCE) -> str:
-        """Return "better", "worse", "no difference shown", "the same", or why none of them can be said."""
+        """Return "better", "worse", "no difference shown", "the same", or why none of them can be said.
+
+        A difference is shown if the test finds it and its interval, which allows for skewness, does not contain 0.
+        """
         p = self.adjusted_p if self.adjusted_p is not None else self.p_value
         if p is None:
             return "too few replications" if self.difference.n < 2 else "the same difference each time"
         if self.difference.value == 0 and self.difference.error == 0:
             return "the same"
-        if p > 1 - confidence:
+        low, high = self.difference.low, self.difference.high
+        if p > 1 - confidence or (low is not None and high is not None and low <= 0 <= high):
             return "no difference shown"
         return "better" if (self.difference.value > 0) == larger_is_better else "worse"
 
@@ -114,7 +120,7 @@ def all_paired(pairs: Mapping[K, Pairs], confidence: float = CONFIDENCE) -> dict
 
 
 def _variance_factor(values: Sequence[float], baseline: Sequence[float], differences: Sequence[float]) -> float | None:
-    if len(differences) < 2 or min(differences) == max(differences):
+    if len(differences) < LEAST_FOR_VARIANCES or min(differences) == max(differences):
         return None
     return (_variance(values) + _variance(baseline)) / _variance(differences)
 

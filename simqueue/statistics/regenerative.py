@@ -1,4 +1,4 @@
-"""Regenerative intervals: a run starts anew whenever a request finds the system empty.
+"""Regenerative intervals: a run starts again whenever a request finds the system empty.
 
 The cycles between these instants are independent if arrivals are. The mean is a ratio of two sums over cycles, and its
 error follows from the spread of the cycles. A few long cycles decide it, so the interval is corrected for skewness and

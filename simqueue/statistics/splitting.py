@@ -1,7 +1,7 @@
 """Rare waits of a queue with one server, by multilevel splitting.
 
 P(wait > t) is the share of the customers that find more than t seconds of work. The work that successive customers find
-follows Lindley's recursion and starts anew with each customer that finds none. So
+follows Lindley's recursion and starts again with each customer that finds none. So
 
     P(wait > t) = (mean number of customers of a cycle that wait longer than t) / (mean number of customers of a cycle).
 

@@ -1,4 +1,4 @@
-"""Policies of published results, through the public interface of policies of one's own."""
+"""Policies of published results, through the public interface for own policies."""
 
 from pydantic import Field
 

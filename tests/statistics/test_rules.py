@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from simqueue.statistics import warmup
@@ -115,3 +115,14 @@ def test_verdicts_of_edge_cases() -> None:
         assert found.adjusted_p is not None
         assert found.p_value is not None
         assert found.adjusted_p >= found.p_value
+
+
+@given(st.lists(st.sampled_from([-0.2, 0.1, 0.3, 0.4, 4.0]), min_size=2, max_size=12))
+@example([0.4, 0.1, 0.4, 0.4])  # p = 0.02, and skewed so that the interval begins below 0
+def test_a_verdict_agrees_with_the_interval_beside_it(differences: list[float]) -> None:
+    """A policy is better or worse only if the interval of its difference, which allows for skewness, leaves out 0."""
+    found = paired([10 + one for one in differences], [10.0] * len(differences))
+    if found.verdict(larger_is_better=True) in ("better", "worse"):
+        assert found.difference.low is not None
+        assert found.difference.high is not None
+        assert not found.difference.low <= 0 <= found.difference.high
