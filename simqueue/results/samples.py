@@ -77,11 +77,14 @@ class Gaps:
 
     def __init__(self, recordings: Sequence[Recording], levels: Sequence[float] = ()) -> None:
         self._recordings = recordings
-        self._percentiles = _Percentiles(lambda qs: pooled_statistics(self._pairs_ms, qs).percentiles, levels)
+        self._percentiles = _Percentiles(self._pooled, levels)
 
     def percentile(self, q: float) -> float | None:
         """Return a percentile of all gaps in milliseconds; None without any."""
         return self._percentiles.at(q)
+
+    def _pooled(self, levels: Sequence[float]) -> Sequence[float | None]:
+        return pooled_statistics(self._pairs_ms, levels).percentiles
 
     def _pairs_ms(self) -> Iterator[Pairs]:
         """Yield the gaps, and how many tokens came after each."""
