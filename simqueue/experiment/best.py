@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import InputError, show
-from simqueue.experiment.comparing import check_names, larger_is_better
+from simqueue.experiment.metric_names import better, check_names, extras, numeric_columns
 from simqueue.experiment.replication import Progress, Replication
 from simqueue.experiment.replications import Replications, check_workers
 from simqueue.experiment.runner import as_resolved, result_of
@@ -157,7 +157,8 @@ def best(
     metric : str
         Column of the summary.
     largest : bool, optional
-        Whether larger values are better; by default for throughput and goodput.
+        Whether larger values are better. By default the metric decides; one of which neither are better, such as
+        ``gpu_busy_share``, needs an answer.
     zone : str or float
         Indifference zone: a difference that does not matter. A number in the unit of the metric, or a share such as
         ``"5%"`` of the mean that is best after ten replications.
@@ -178,13 +179,20 @@ def best(
     chosen = as_resolved(scenario, overrides, seed)
     _check(chosen, metric, confidence, max_replications, workers)
     share, absolute = zone_of(zone)
-    search = _Search(chosen, metric, larger_is_better(metric) if largest is None else largest, progress, workers)
+    search = _Search(chosen, metric, _largest(metric, largest), progress, workers)
     search.up_to(FIRST_STAGE)
     leading = min(math.fsum(values) / len(values) for values in search.values.values())
     rule = Rule(len(chosen.policies), absolute if share is None else share * abs(leading), confidence)
     if rule.zone == 0:
         raise InputError(f"zone = {show(zone)}: {metric} of the best policy is 0; give a number in its unit")
     return _selection(search, rule, decided=_settled(search, rule, max_replications))
+
+
+def _largest(metric: str, chosen: bool | None) -> bool:
+    """Return whether larger values of a metric are better."""
+    if chosen is None and not better(metric):
+        raise InputError(f"metric = {metric}: say whether larger or smaller values are better (largest)")
+    return better(metric) == "higher" if chosen is None else chosen
 
 
 def zone_of(zone: str | float) -> tuple[float | None, float]:
@@ -215,6 +223,7 @@ class _Search:
         self.scenario = scenario
         self.metric = metric
         self.sign = -1.0 if largest else 1.0
+        self._extras = extras(scenario)
         self.left: tuple[str, ...] = scenario.policy_names
         self.values: dict[str, list[float]] = {name: [] for name in self.left}
         self.made: Sequence[Replication] = ()
@@ -236,7 +245,9 @@ class _Search:
 
     def _value(self, run: PolicyRun) -> float:
         scenario, window = self.scenario, with_window(self.scenario, self.warm, run).window
-        row = summarize(run.policy, run.replication, run.recording, scenario.slo, window, scenario.class_slos)[0]
+        row = summarize(
+            run.policy, run.replication, run.recording, scenario.slo, window, scenario.class_slos, self._extras
+        )[0]
         value = row[self.metric]
         problem = why_undefined(row, self.metric, f"policy {run.policy} in replication {run.replication}")
         if problem or not isinstance(value, int | float):
@@ -300,7 +311,7 @@ def _check(
 ) -> None:
     if len(scenario.policies) < 2:
         raise InputError(f"{scenario.name}: a selection needs at least two policies; the scenario has one")
-    check_names(scenario.policy_names, None, [metric])
+    check_names(scenario.policy_names, None, [metric], numeric_columns(scenario))
     check_confidence(confidence)
     check_workers(workers)
     if isinstance(max_replications, bool) or not isinstance(max_replications, int) or max_replications < FIRST_STAGE:

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from simqueue.errors import InputError
-from simqueue.names import unknown
+from simqueue.experiment.metric_names import better, check_names
 from simqueue.results.replicated import is_percentile, missing_values
 from simqueue.results.result import Result
-from simqueue.scenario.precision import PRECISION_METRICS
+from simqueue.results.steadiness import STEADY
 from simqueue.statistics.comparison import Comparison, Pairs, all_paired
 from simqueue.statistics.estimate import Estimate
 from simqueue.statistics.ratio import Ratio
@@ -34,8 +33,8 @@ class Compared:
     found : Comparison or None
         None if there is nothing to compare.
     verdict : str or None
-        better, worse, no difference shown, the same, the same difference each time, or why there is no comparison; None
-        if each policy ran only once.
+        better, worse (higher, lower, if neither is better), no difference shown, the same, the same difference each
+        time, or why there is no comparison; None if each policy ran only once.
     """
 
     metric: str
@@ -91,25 +90,6 @@ class Compared:
         }
 
 
-def check_names(policies: Sequence[str], baseline: str | None, metrics: Sequence[str]) -> None:
-    """Check the names of the baseline and of the metrics of a comparison.
-
-    Raises
-    ------
-    InputError
-        For an unknown policy or metric.
-    """
-    if baseline is not None:
-        _check("--baseline", "policy", baseline, list(policies))
-    for metric in metrics:
-        _check("--metric", "metric", metric, list(PRECISION_METRICS))
-
-
-def larger_is_better(metric: str) -> bool:
-    """Return whether larger values of a column are better."""
-    return metric.endswith(("throughput", "goodput"))
-
-
 def about_percentiles(metrics: Sequence[str]) -> list[str]:
     """Return a line that says which percentiles are compared, if any of the metrics is one."""
     text = "percentiles: means of the runs' own; the table of `run` pools all requests"
@@ -131,9 +111,9 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
     Raises
     ------
     InputError
-        For an unknown policy or metric.
+        For an unknown policy.
     """
-    check_names(result.policies, baseline, metrics)
+    check_names(result.policies, baseline, (), ())
     base = result.policies[0] if baseline is None else baseline
     keys = [(metric, policy) for metric in metrics for policy in result.policies if policy != base]
     pairs: dict[tuple[str, str], Pairs] = {}
@@ -144,7 +124,7 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
         if values is None or base_values is None:
             missing[key] = why_no_values(result, (policy, base), metric)
         else:
-            pairs[key] = (_without_noise(values, base_values), base_values)
+            pairs[key] = (without_noise(values, base_values), base_values)
     corrected = all_paired(pairs, result.confidence)
     return [
         Compared(metric, policy, base, corrected.get((metric, policy)), _verdict(result, metric, policy, corrected))
@@ -157,7 +137,7 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
 def _verdict(result: Result, metric: str, policy: str, found: dict[tuple[str, str], Comparison]) -> str | None:
     if not result.replicated:
         return None
-    return found[metric, policy].verdict(larger_is_better=larger_is_better(metric), confidence=result.confidence)
+    return found[metric, policy].verdict(better(metric), confidence=result.confidence)
 
 
 def _known(values: list[float | None]) -> list[float] | None:
@@ -165,7 +145,7 @@ def _known(values: list[float | None]) -> list[float] | None:
     return known if len(known) == len(values) else None
 
 
-def _without_noise(values: list[float], base_values: list[float]) -> list[float]:
+def without_noise(values: Sequence[float], base_values: Sequence[float]) -> list[float]:
     """Return values with those that differ from the baseline by rounding only replaced by the baseline's."""
     return [
         base if math.isclose(value, base, rel_tol=_ROUNDING) else value
@@ -176,8 +156,8 @@ def _without_noise(values: list[float], base_values: list[float]) -> list[float]
 def why_no_values(result: Result, policies: Sequence[str], metric: str) -> str:
     """Return why a metric has no value in some replication of one of these policies."""
     rows = [row for policy in policies for row in result.rows_of(policy)]
-    unsteady = [row["policy"] for row in result.summary_rows if row["overloaded"]]
-    overloaded = [row["policy"] for row in rows if row[metric] is None and row["policy"] in unsteady]
+    hiding = [row["policy"] for row in result.summary_rows if row["overloaded"] and row["window"] == STEADY]
+    overloaded = [row["policy"] for row in rows if row.get(metric) is None and row["policy"] in hiding]
     if overloaded:
         return f"{overloaded[0]} is overloaded: no steady state"
     few = next((lacks for row in rows if (lacks := missing_values(row, metric))), None)
@@ -218,8 +198,3 @@ def _plain(value: float, digits: int) -> str:
     if not abs(value) < 1000:
         return f"{value:,.0f}"
     return np.format_float_positional(value, precision=digits, unique=False, fractional=False, trim="-")
-
-
-def _check(flag: str, kind: str, name: str, known: list[str]) -> None:
-    if name not in known:
-        raise InputError(f"{flag}: {unknown(kind, name, known)}")

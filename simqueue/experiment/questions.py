@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import InputError
-from simqueue.experiment.comparing import DEFAULT_METRICS, check_names, compared
+from simqueue.experiment.comparing import DEFAULT_METRICS, compared
+from simqueue.experiment.metric_names import check_names, numeric_columns
 from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import as_resolved, run
@@ -82,7 +83,7 @@ def compare(
         If a run fails.
     """
     wanted = to_compare(as_resolved(scenario, overrides, seed), replications)
-    check_names(wanted.policy_names, baseline, metrics)
+    check_names(wanted.policy_names, baseline, metrics, numeric_columns(wanted))
     result = run(wanted, progress=progress, workers=workers)
     return _table([row.plain() for row in compared(result, baseline, metrics)])
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from simqueue.errors import InputError
-from simqueue.experiment.comparing import check_names, why_no_values
+from simqueue.experiment.comparing import why_no_values, without_noise
+from simqueue.experiment.metric_names import check_names, numeric_columns
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import as_resolved, run
 from simqueue.names import unknown
@@ -96,7 +97,7 @@ def sensitivity(
     if not 0 < step < 1:
         raise InputError(f"step = {step:g}: must be > 0 and < 1")
     resolved = as_resolved(scenario, overrides, seed)
-    check_names(resolved.policy_names, None, metrics)
+    check_names(resolved.policy_names, None, metrics, numeric_columns(resolved))
     usual = REPLICATIONS if resolved.replications == 1 else resolved.replications
     wanted = usual if replications is None else replications
     if wanted < 2:
@@ -154,5 +155,7 @@ def _derivative(
         reason = "nothing in the traffic is random, so there is no interval"
     if reason:
         return Sensitivity(policy, metric, key, *ends, None, None, None, reason)
-    found = mean_interval([(high - low) / (ends[2] - ends[1]) for low, high in pairs])
+    lows, highs = zip(*pairs, strict=True)
+    changes = [high - low for low, high in zip(lows, without_noise(highs, lows), strict=True)]
+    found = mean_interval([change / (ends[2] - ends[1]) for change in changes])
     return Sensitivity(policy, metric, key, *ends, found.mean, found.low, found.high, "")

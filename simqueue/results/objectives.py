@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from simqueue.results.classes import ALL_CLASSES
-from simqueue.results.latencies import MET, column, parsed
-from simqueue.workload.slo import of_run
+from simqueue.results.latencies import MET, Extras, column, parsed
+from simqueue.workload.slo import of_requests, of_run
 
 if TYPE_CHECKING:
     from simqueue.results.summary import Row, Value
@@ -24,6 +25,13 @@ def value_column(limit: str) -> str:
 def percentiles_of(slo: Limits) -> list[float]:
     """Return the percentiles that limits of a run are about."""
     return [found[0] for name in of_run(slo) if (found := parsed(name)) is not None and found[0] is not None]
+
+
+def extras_of(limits: Iterable[Limits], percentiles: Iterable[float], *, clients: bool, rushes: bool) -> Extras:
+    """Return the optional columns of a summary with these limits of classes and chosen percentiles; see `Extras`."""
+    found = tuple(limits)
+    wanted = chain(percentiles, *map(percentiles_of, found))
+    return Extras.of(wanted, clients=clients, good=any(map(of_requests, found)), rushes=rushes)
 
 
 def judged_limits(row: Row, slo: Limits, class_slo: Mapping[str, Limits]) -> Row:

@@ -14,6 +14,7 @@ from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.request import Status
 from simqueue.results.classes import ALL_CLASSES
+from simqueue.results.latencies import ALWAYS, column
 from simqueue.results.metrics import Latencies, has_status
 from simqueue.results.steadiness import arrives_openly, stay
 from simqueue.results.window import last_entry_s
@@ -32,7 +33,6 @@ LEAST_WITH_CYCLES: Final = 1000
 """... unless the system emptied `regenerative.LEAST_CYCLES` times."""
 LEAST_BEYOND: Final = 2000
 """Requests beyond a percentile from which on sections covered it."""
-_PERCENTILES: Final = (50.0, 95.0, 99.0)
 _INTERVALS: Final = 400
 """Equal intervals of time in which departures are counted."""
 _RATES: Final = 20
@@ -130,16 +130,16 @@ def _of_run(run: PolicyRun, method: str, overloaded: object) -> Iterator[tuple[s
 
 
 def _percentiles(name: str, values_ms: NDArray[Any], why_not: str) -> Iterator[tuple[str, RunInterval]]:
-    for q in _PERCENTILES:
-        column = f"median_{name}_ms" if q == 50 else f"p{q:g}_{name}_ms"
+    for q in ALWAYS:
+        named = column(name, q)
         beyond = round(len(values_ms) * (100 - q) / 100)
         reason = why_not
         if not reason and beyond < LEAST_BEYOND:
             reason = f"only {beyond:,} requests are expected beyond it, and {LEAST_BEYOND:,} are needed"
         if reason:
-            yield column, without(float(np.percentile(values_ms, q)) if len(values_ms) else math.nan, reason)
+            yield named, without(float(np.percentile(values_ms, q)) if len(values_ms) else math.nan, reason)
         else:
-            yield column, batchmeans.quantile_by_sections(values_ms, q)
+            yield named, batchmeans.quantile_by_sections(values_ms, q)
 
 
 class _Measured:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from simqueue.results.display import Displayed
 from simqueue.results.doubts import doubts
 from simqueue.results.grouping import Warned, grouped
 from simqueue.results.latencies import ALWAYS, Extras, anything_waited
-from simqueue.results.objectives import judged_limits, percentiles_of
+from simqueue.results.objectives import extras_of, judged_limits
 from simqueue.results.onerun import BATCH_MEANS, OneRunInterval, one_run_intervals
 from simqueue.results.replicated import missing_values, pooled_rows, without_few
 from simqueue.results.samples import Gaps, RunSamples, Samples
@@ -32,7 +31,6 @@ from simqueue.results.summary import Row, Value, check_slo, summarize
 from simqueue.results.window import Window
 from simqueue.statistics.gapcurve import gap_curve
 from simqueue.statistics.intervals import CONFIDENCE
-from simqueue.workload.slo import of_requests
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,7 +166,9 @@ class Result(Displayed):
         None if it is undefined, and for a percentile with too few values for one to lie beyond it.
         """
         return [
-            float(value) if isinstance(value := row[metric], int | float) and not missing_values(row, metric) else None
+            float(value)
+            if isinstance(value := row.get(metric), int | float) and not missing_values(row, metric)
+            else None
             for row in self.rows_of(policy)
         ]
 
@@ -262,10 +262,10 @@ class Result(Displayed):
         """The optional columns of the summary; all policies have the same."""
         limits = (self.slo, *self.class_slo.values())
         chosen = (self.scenario.get("summary") or {}).get("percentiles") or ()
-        return Extras.of(
-            chain(chosen, *map(percentiles_of, limits)),
+        return extras_of(
+            limits,
+            chosen,
             clients=any(anything_waited(run.recording.requests) for run in self.runs),
-            good=any(map(of_requests, limits)),
             rushes=any(offered.rushes for offered in self._offered.values()),
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import scipy
 
@@ -54,8 +54,10 @@ class Comparison:
     p_value: float | None
     adjusted_p: float | None = None
 
-    def verdict(self, *, larger_is_better: bool, confidence: float = CONFIDENCE) -> str:
+    def verdict(self, better: Literal["", "higher", "lower"], *, confidence: float = CONFIDENCE) -> str:
         """Return "better", "worse", "no difference shown", "the same", or why none of them can be said.
+
+        If neither higher nor lower values are `better`, it is "higher" or "lower".
 
         A difference is shown if the test finds it and its interval, which allows for skewness, does not contain 0.
         """
@@ -67,7 +69,8 @@ class Comparison:
         low, high = self.difference.low, self.difference.high
         if p > 1 - confidence or (low is not None and high is not None and low <= 0 <= high):
             return "no difference shown"
-        return "better" if (self.difference.value > 0) == larger_is_better else "worse"
+        found = "higher" if self.difference.value > 0 else "lower"
+        return found if not better else "better" if found == better else "worse"
 
 
 def paired(

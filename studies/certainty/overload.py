@@ -163,6 +163,6 @@ def _draw(found: Sequence[Cell], path: Path) -> None:
             ax.set(xlabel="load")
         for ax in axes[:, 0]:
             ax.set(ylabel="flagged runs (%)")
-        axes[0, 0].legend(loc="center right")
         figure.suptitle(f"Runs of {number} customers, judged without a capacity law")
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         write(figure, path)

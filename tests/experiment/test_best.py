@@ -121,6 +121,7 @@ def test_the_command_says_what_is_known(
         ({"zone": "0%"}, "zone = '0%': must be a number > 0, or a percentage"),
         ({"zone": "much"}, "zone = 'much'"),
         ({"metric": "mean_ttft"}, "did you mean 'mean_ttft_ms'"),
+        ({"metric": "gpu_busy_share"}, "metric = gpu_busy_share: say whether larger or smaller values are better"),
         ({"max_replications": 3}, "max_replications = 3: must be a whole number >= 10"),
         ({"confidence": 1.0}, "confidence = 1: must be > 0 and < 1"),
         ({"workers": 0}, "workers = 0"),
@@ -167,6 +168,24 @@ def test_a_percentile_with_too_few_values_has_no_difference(
     p95 = requests.quantile(0.95).groupby("policy").mean()
     assert [row["difference"] for row in enough] == pytest.approx([p95[name] - p95["two"] for name in ("six", "seven")])
     assert "percentiles: means of the runs' own" in " ".join(command("compare", file, *metrics).out.split())
+
+
+def test_every_number_of_the_summary_can_be_compared() -> None:
+    """Shares, counts and chosen percentiles, with the values of the tables; what is no number is refused."""
+    made = scenario(replications=3, slo={"ttft_ms": 200}, summary={"percentiles": [90]})
+    metrics = ["good_share", "p90_ttft_ms", "max_concurrent_requests", "overloaded_share"]
+    table = sq.compare(made, metrics=metrics, workers=1).set_index(["metric", "policy"])
+    rows = sq.run(made, workers=1).replications.groupby("policy").mean(numeric_only=True)
+    for metric in metrics[:3]:
+        assert table.loc[(metric, "six"), "difference"] == pytest.approx(rows[metric]["six"] - rows[metric]["two"])
+    verdicts = {metric: table.loc[(metric, "six"), "verdict"] for metric in metrics}
+    assert verdicts["good_share"] in ("better", "no difference shown")
+    assert verdicts["max_concurrent_requests"] in ("lower", "no difference shown")
+    assert verdicts["overloaded_share"] == "undefined in some replication"
+    for name in ("binding", "replication", "p99.9_ttft_ms"):
+        with pytest.raises(InputError, match="unknown metric"):
+            sq.compare(made, metrics=[name])
+    assert sq.best(made, metric="good_share", zone=0.05, workers=1).largest
 
 
 def test_the_best_percentile_is_said_to_be_that_of_the_runs(

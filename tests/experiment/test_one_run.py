@@ -92,9 +92,9 @@ def test_an_unchanging_difference_has_no_p_value() -> None:
     """A t-test needs differences that vary: where a draw has no effect on a metric, nothing is better or worse."""
     found = paired([2.5, 3.5, 4.5], [1.0, 2.0, 3.0])
     assert found.p_value is None
-    assert found.verdict(larger_is_better=True) == "the same difference each time"
-    assert paired([1.0, 2.0], [1.0, 2.0]).verdict(larger_is_better=True) == "the same"
-    assert paired([1.0], [2.0]).verdict(larger_is_better=True) == "too few replications"
+    assert found.verdict("higher") == "the same difference each time"
+    assert paired([1.0, 2.0], [1.0, 2.0]).verdict("higher") == "the same"
+    assert paired([1.0], [2.0]).verdict("higher") == "too few replications"
 
 
 def test_jitter_that_is_never_drawn_gives_no_verdict() -> None:

@@ -41,6 +41,15 @@ def test_the_derivative_to_the_rate_is_that_of_md1() -> None:
     assert (ttft.below, ttft.at, ttft.above) == (4.75, 5.0, 5.25)
 
 
+def test_what_does_not_change_has_the_derivative_0() -> None:
+    """Prompts alone occupy the server, and TPOT needs two tokens: nothing depends on the number of slots but waits."""
+    workload = SCENARIO["workload"] | {"num_requests": 60, "output_tokens": {"distribution": "constant", "value": 3}}
+    wide = SCENARIO | {"workload": workload, "policies": {"one": {"scheduler": "continuous", "max_num_seqs": 200}}}
+    metrics = ["mean_tpot_ms", "request_throughput", "preemptions"]
+    found = sq.sensitivity(wide, ["policies.one.max_num_seqs"], metrics=metrics, replications=3, workers=1)
+    assert [(one.derivative, one.low, one.high) for one in found] == [(0.0, 0.0, 0.0)] * 3
+
+
 def test_the_derivative_to_the_slots_is_that_of_the_exact_chain() -> None:
     """With geometric outputs of mean 4, the wait of 3 and of 5 slots is known; TTFT is the wait plus a step."""
     workload = SCENARIO["workload"] | {
@@ -64,6 +73,9 @@ def test_the_command_prints_a_row_per_metric(command: Callable[..., Any], scenar
     assert code == 0
     assert "4.75" in out
     assert "nothing in the traffic is random" in " ".join(out.split())
+    assert "percentiles:" not in out
+    _, out, _ = command("sensitivity", path, "--to", RATE, "--metric", "p95_ttft_ms", "--quiet")
+    assert "percentiles: means of the runs' own" in " ".join(out.split())
     code, out, _ = command("sensitivity", path, "--to", RATE, "--json", "--quiet")
     assert [one["derivative"] for one in json.loads(out)] == [None] * 4
 

@@ -99,15 +99,15 @@ def test_common_random_numbers_narrow_a_difference() -> None:
     luck = rng.normal(100, 20, 10)
     base, other = luck.tolist(), (luck + 2 + rng.normal(0, 0.5, 10)).tolist()
     found = paired(other, base)
-    assert found.verdict(larger_is_better=True) == "better"
-    assert found.verdict(larger_is_better=False) == "worse"
-    assert paired(other, base[::-1]).verdict(larger_is_better=True) == "no difference shown"
+    assert found.verdict("higher") == "better"
+    assert found.verdict("lower") == "worse"
+    assert paired(other, base[::-1]).verdict("higher") == "no difference shown"
 
 
 def test_verdicts_of_edge_cases() -> None:
     """Equal values are the same; one pair is too few; a table is corrected for its length."""
-    assert paired([1.0, 2.0], [1.0, 2.0]).verdict(larger_is_better=True) == "the same"
-    assert paired([1.0], [2.0]).verdict(larger_is_better=True) == "too few replications"
+    assert paired([1.0, 2.0], [1.0, 2.0]).verdict("higher") == "the same"
+    assert paired([1.0], [2.0]).verdict("higher") == "too few replications"
     rng = np.random.default_rng(5)
     base = rng.normal(0, 1, 8)
     table = {i: ((base + rng.normal(0.8, 1, 8)).tolist(), base.tolist()) for i in range(6)}
@@ -122,7 +122,7 @@ def test_verdicts_of_edge_cases() -> None:
 def test_a_verdict_agrees_with_the_interval_beside_it(differences: list[float]) -> None:
     """A policy is better or worse only if the interval of its difference, which allows for skewness, leaves out 0."""
     found = paired([10 + one for one in differences], [10.0] * len(differences))
-    if found.verdict(larger_is_better=True) in ("better", "worse"):
+    if found.verdict("higher") in ("better", "worse"):
         assert found.difference.low is not None
         assert found.difference.high is not None
         assert not found.difference.low <= 0 <= found.difference.high

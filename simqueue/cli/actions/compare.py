@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from simqueue.cli.actions.common import load_scenario, print_json, print_warnings, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.experiment import run
-from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, about_percentiles, check_names, compared
+from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, about_percentiles, compared
+from simqueue.experiment.metric_names import check_names, numeric_columns
 from simqueue.experiment.questions import to_compare
 from simqueue.report.lines import metric_label
 
@@ -26,7 +27,7 @@ def compare(
     """Run a scenario and print the differences between its policies, as a table or as JSON."""
     loaded = to_compare(load_scenario(scenario, set_, seed, replications).resolve(), replications)
     metrics = metric or DEFAULT_METRICS
-    check_names(loaded.policy_names, baseline, metrics)
+    check_names(loaded.policy_names, baseline, metrics, numeric_columns(loaded))
     with progress_bar(loaded.name, quiet=quiet) as progress:
         result = run(loaded, progress=progress, workers=workers)
     rows = compared(result, baseline, metrics)

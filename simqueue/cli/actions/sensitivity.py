@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simqueue.cli.actions.common import print_json, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
+from simqueue.experiment.comparing import about_percentiles
 from simqueue.experiment.sensitivity import DEFAULT_METRICS, STEP, Sensitivity
 from simqueue.experiment.sensitivity import sensitivity as derivatives
 from simqueue.report.lines import metric_label
@@ -44,6 +45,8 @@ def sensitivity(
     for reason in dict.fromkeys(one.reason for one in found if one.reason):
         say(f"-: {reason}")
     say("derivatives by central differences on the same random numbers, with 95 % intervals over replications")
+    for line in about_percentiles([one.metric for one in found]):
+        say(line)
 
 
 def _row(one: Sensitivity) -> tuple[str, ...]:

@@ -168,7 +168,8 @@ def best(
         bool | None,
         Option(
             "--largest/--smallest",
-            help="Whether larger or smaller values are better. Default: larger for throughput and goodput.",
+            help="Whether larger or smaller values are better. Default: as for the metric; larger for throughput and "
+            "goodput, smaller for latencies.",
             show_default=False,
         ),
     ] = None,
