@@ -14,8 +14,9 @@ from simqueue.experiment.replication import Progress, Replication
 from simqueue.experiment.replications import Replications, check_workers
 from simqueue.experiment.runner import as_resolved, result_of
 from simqueue.experiment.warmup import WarmUp, warm_up, with_window
+from simqueue.results.policyrun import PolicyRun
 from simqueue.results.replicated import why_undefined
-from simqueue.results.result import PolicyRun, Result
+from simqueue.results.result import Result
 from simqueue.results.summary import summarize
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolved import ResolvedScenario

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from simqueue.experiment.build import build_all
 from simqueue.request import Request
-from simqueue.results.result import PolicyRun
+from simqueue.results.policyrun import PolicyRun
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.scenario.traffic import make_traffic
 from simqueue.schedulers import Policy

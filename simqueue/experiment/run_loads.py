@@ -6,7 +6,8 @@ from typing import Final
 
 from simqueue.experiment.offered_load import PolicyLoad, policy_loads
 from simqueue.experiment.replication import Replication
-from simqueue.results.steadiness import OfferedLoad, open_arrivals_s
+from simqueue.results.signs import open_arrivals_s
+from simqueue.results.steadiness import OfferedLoad
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.simulation.recording import Recording
 from simqueue.statistics.rush import rush_share

@@ -12,10 +12,10 @@ from simqueue.experiment.warmup import WarmUp, warm_up, with_window
 from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.doubts import in_doubt
 from simqueue.results.latencies import NO_EXTRAS
+from simqueue.results.policyrun import PolicyRun
 from simqueue.results.replicated import column_estimate, why_undefined
-from simqueue.results.result import PolicyRun
 from simqueue.results.samples import RunSamples, Samples
-from simqueue.results.steadiness import OfferedLoad, overloaded
+from simqueue.results.steadiness import OfferedLoad
 from simqueue.results.summary import Row, summarize
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolved import ResolvedScenario
@@ -128,7 +128,7 @@ class _Known:
             return False
         if not in_doubt(self._wanted.metric, found.value, self._samples(n)):
             return False
-        self._overloads += [overloaded(run.recording, self._load) for run in self._runs[len(self._overloads) : n]]
+        self._overloads += [run.signs.overloaded(self._load.law) for run in self._runs[len(self._overloads) : n]]
         return majority(self._overloads[:n]) is not True
 
     @cached_property

@@ -11,8 +11,9 @@ import numpy as np
 from simqueue.experiment.replication import Replication
 from simqueue.experiment.run_loads import run_loads
 from simqueue.results.metrics import Floats
-from simqueue.results.result import PolicyRun
-from simqueue.results.steadiness import OfferedLoad, overloaded, stay
+from simqueue.results.policyrun import PolicyRun
+from simqueue.results.signs import stay
+from simqueue.results.steadiness import OfferedLoad
 from simqueue.results.window import entries, steady_window
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.simulation.recording import Recording
@@ -85,7 +86,7 @@ def with_window(scenario: ResolvedScenario, warm: WarmUp, run: PolicyRun) -> Pol
     start_s = warm.start_s(run.recording)
     if start_s is None:
         return run
-    return replace(run, window=steady_window(run.recording, start_s, _traffic_until_s(scenario, run.recording)))
+    return run.measured(steady_window(run.recording, start_s, _traffic_until_s(scenario, run.recording)))
 
 
 def _traffic_until_s(scenario: ResolvedScenario, recording: Recording) -> float | None:
@@ -124,7 +125,7 @@ def _mean_number(made: Sequence[Replication], policy: str) -> float:
 def _grows(made: Sequence[Replication], policy: str, load: OfferedLoad) -> bool:
     """Whether a policy is overloaded in more than half of its replications."""
     runs = [run for replication in made for run in replication.runs if run.policy == policy]
-    return majority([overloaded(run.recording, load) for run in runs]) is True
+    return majority([run.signs.overloaded(load.law) for run in runs]) is True
 
 
 def _inconclusive(policy: str, cut: Truncation) -> str:

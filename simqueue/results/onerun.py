@@ -16,13 +16,14 @@ from simqueue.request import Status
 from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.latencies import ALWAYS, column
 from simqueue.results.metrics import Latencies, has_status
-from simqueue.results.steadiness import arrives_openly, stay
+from simqueue.results.signs import stay
 from simqueue.results.window import last_entry_s
 from simqueue.statistics import batchmeans, regenerative
 from simqueue.statistics.batchmeans import RunInterval, without
 
 if TYPE_CHECKING:
-    from simqueue.results.result import PolicyRun, Result
+    from simqueue.results.policyrun import PolicyRun
+    from simqueue.results.result import Result
 
 BATCH_MEANS: Final = "batch-means"
 REGENERATIVE: Final = "regenerative"
@@ -109,7 +110,7 @@ def _fields(found: RunInterval, *, shown: bool) -> tuple[float | None, float | N
 
 def _of_run(run: PolicyRun, method: str, overloaded: object) -> Iterator[tuple[str, RunInterval]]:
     measured = _Measured(run)
-    unclear = overloaded is None and arrives_openly(run.recording)
+    unclear = overloaded is None and run.signs.arrives_openly
     why_not = "it cannot be told whether the run is overloaded" if unclear else ""
     why_not = why_not or measured.why_not(overloaded=overloaded is True)
     batches = method == BATCH_MEANS

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,43 +15,22 @@ import numpy as np
 from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.outputs import Place, reserved_file
-from simqueue.results import export, notices, store, tables
-from simqueue.results.classes import ALL_CLASSES, RequestClasses
+from simqueue.results import export, store, tables
+from simqueue.results.cautions import cautions
+from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.display import Displayed
-from simqueue.results.doubts import doubts
-from simqueue.results.grouping import Warned, grouped
-from simqueue.results.latencies import ALWAYS, Extras, anything_waited
-from simqueue.results.objectives import extras_of, judged_limits
 from simqueue.results.onerun import BATCH_MEANS, OneRunInterval, one_run_intervals
-from simqueue.results.replicated import missing_values, pooled_rows, without_few
-from simqueue.results.samples import Gaps, RunSamples, Samples
-from simqueue.results.steadiness import STEADY, OfferedLoad, arrives_openly, judged, shown, too_light
-from simqueue.results.summary import Row, Value, check_slo, summarize
-from simqueue.results.window import Window
+from simqueue.results.policyrun import PolicyRun
+from simqueue.results.replicated import missing_values
+from simqueue.results.steadiness import OfferedLoad
+from simqueue.results.summaries import Summaries
+from simqueue.results.summary import Row, check_slo
 from simqueue.statistics.gapcurve import gap_curve
 from simqueue.statistics.intervals import CONFIDENCE
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
-
-    from simqueue.simulation.recording import Recording
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyRun:
-    """The recording of one replication of a policy."""
-
-    policy: str
-    replication: int
-    recording: Recording
-    window: Window | None = None
-    """The steady part after a warm-up; None: the whole run is measured."""
-
-    @property
-    def warmup_s(self) -> float:
-        """End of the warm-up."""
-        return 0.0 if self.window is None else self.window.start_s
 
 
 class Result(Displayed):
@@ -114,8 +92,8 @@ class Result(Displayed):
         self.origins = dict(origins or {})
         self.base_dir = base_dir
         self._own_warnings = tuple(warnings)
-        self._offered = dict(offered or {})
-        self._rows_made: dict[bool, list[Row]] = {}
+        chosen = (self.scenario.get("summary") or {}).get("percentiles") or ()
+        self._summaries = Summaries(self.runs, self.slo, self.class_slo, dict(offered or {}), confidence, chosen)
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -140,21 +118,29 @@ class Result(Displayed):
         return math.fsum(run.warmup_s for run in self.runs) / len(self.runs) if self.runs else 0.0
 
     @property
-    def _steady(self) -> bool:
-        """Whether steady windows are measured, and not whole runs."""
-        return any(run.window is not None for run in self.runs)
-
-    @property
     def replicated(self) -> bool:
         """Whether any policy ran more than once."""
         return len(self.runs) > len(self.policies)
 
-    @cached_property
+    @property
     def replication_rows(self) -> tuple[Row, ...]:
         """The summary of each replication, as dicts of plain values, None if undefined."""
-        overloaded = {row["policy"] for row in self.summary_rows if row["overloaded"] is True}
-        rows = [shown(row, overloaded=row["policy"] in overloaded) for row in self._rows()]
-        return tuple(judged_limits(row, self.slo, self.class_slo) for row in rows)
+        return self._summaries.of_replications
+
+    @property
+    def summary_rows(self) -> tuple[Row, ...]:
+        """The summary as dicts of plain values, None if undefined; replications become means with intervals."""
+        return self._summaries.of_policies
+
+    @property
+    def whole_run_rows(self) -> tuple[Row, ...]:
+        """The summary of all requests, without a warm-up."""
+        return self._summaries.of_whole_runs
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """One line per warning: those of the scenario, of its runs, of its policies. Equal ones name all policies."""
+        return cautions(self.runs, self._summaries, self._own_warnings)
 
     def rows_of(self, policy: str) -> list[Row]:
         """Return the rows of all requests of a policy, one per replication in order."""
@@ -171,112 +157,6 @@ class Result(Displayed):
             else None
             for row in self.rows_of(policy)
         ]
-
-    @cached_property
-    def summary_rows(self) -> tuple[Row, ...]:
-        """The summary as dicts of plain values, None if undefined; replications become means with intervals."""
-        return self._summarized()
-
-    @cached_property
-    def whole_run_rows(self) -> tuple[Row, ...]:
-        """The summary of all requests, without a warm-up."""
-        return self._summarized(whole=True) if self._steady else self.summary_rows
-
-    @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """One line per warning: those of the scenario, of its runs, of its policies. Equal ones name all policies."""
-        light = too_light([run.recording for run in self.runs])
-        own = tuple(dict.fromkeys(self._own_warnings))
-        general = [line for line in own if self._about(line) is None]
-        found = [*filter(None, map(self._about, own)), *self._run_warnings(), *self._policy_warnings()]
-        counts = Counter(run.policy for run in self.runs)
-        return (*general, *grouped(found, counts), *([light] if light else []))
-
-    def _about(self, line: str) -> Warned | None:
-        """Return a line of the scenario that begins with the name of a policy; None for others."""
-        policy, separator, text = line.partition(": ")
-        return Warned(policy, text) if separator and policy in self.policies else None
-
-    def _run_warnings(self) -> Iterator[Warned]:
-        overall = [row for row in self.replication_rows if row["request_class"] == ALL_CLASSES]
-        for run, row in zip(self.runs, overall, strict=True):
-            told = (*notices.nothing_measured(row, run.warmup_s), *notices.cut_off(run.recording.requests, run.window))
-            for line in (*run.recording.warnings, *told):
-                yield Warned(run.policy, line, run.replication)
-
-    def _policy_warnings(self) -> Iterator[Warned]:
-        for name in self.policies:
-            requests = [run.recording.requests for run in self.runs if run.policy == name]
-            yield from (Warned(name, line) for line in notices.rejections(requests))
-        for row in self.summary_rows:
-            yield from (Warned(str(row["policy"]), line) for line in (*notices.overload(row), *notices.rush(row)))
-            if row["request_class"] == ALL_CLASSES and self.replicated:
-                told = doubts(row, self._samples(row["policy"], ALL_CLASSES))
-                yield from (Warned(str(row["policy"]), line) for line in told)
-        openly = {run.policy for run in self.runs if arrives_openly(run.recording)}
-        for row in self.summary_rows:
-            if row["policy"] in openly:
-                yield from (Warned(str(row["policy"]), line) for line in notices.unclear(row))
-
-    def _summarized(self, *, whole: bool = False) -> tuple[Row, ...]:
-        rows = self._rows(whole=whole)
-        if self.replicated:
-            final = pooled_rows(rows, partial(self._samples, whole=whole), self.confidence)
-        else:
-            final = [shown(row, overloaded=row["overloaded"] is True) for row in rows]
-        return tuple(judged_limits(row, self.slo, self.class_slo) for row in final)
-
-    def _samples(self, policy: Value, request_class: Value, *, whole: bool = False) -> Samples:
-        """Return the latencies behind the rows of a policy and a request class, of all replications."""
-        name = None if request_class is None else str(request_class)
-        runs = [
-            RunSamples(run.recording, None if whole else run.window, name, self._extras, classes)
-            for run, classes in zip(self.runs, self._classes, strict=True)
-            if run.policy == policy
-        ]
-        return Samples(runs, self._levels, self._gaps[str(policy)])
-
-    @cached_property
-    def _classes(self) -> tuple[RequestClasses, ...]:
-        """The request classes of each run."""
-        return tuple(RequestClasses(run.recording.requests["request_class"]) for run in self.runs)
-
-    @cached_property
-    def _gaps(self) -> dict[str, Gaps]:
-        """The gaps between tokens of each policy, which have no window, over all its replications."""
-        recordings = {name: [run.recording for run in self.runs if run.policy == name] for name in self.policies}
-        return {name: Gaps(found, self._levels) for name, found in recordings.items()}
-
-    @property
-    def _levels(self) -> tuple[float, ...]:
-        """The percentiles of the summary."""
-        return (*ALWAYS, *self._extras.percentiles)
-
-    def _rows(self, *, whole: bool = False) -> tuple[Row, ...]:
-        if whole not in self._rows_made:
-            self._rows_made[whole] = [row for run in self.runs for row in self._rows_of(run, whole=whole)]
-        return tuple(dict(row) for row in self._rows_made[whole])
-
-    @cached_property
-    def _extras(self) -> Extras:
-        """The optional columns of the summary; all policies have the same."""
-        limits = (self.slo, *self.class_slo.values())
-        chosen = (self.scenario.get("summary") or {}).get("percentiles") or ()
-        return extras_of(
-            limits,
-            chosen,
-            clients=any(anything_waited(run.recording.requests) for run in self.runs),
-            rushes=any(offered.rushes for offered in self._offered.values()),
-        )
-
-    def _rows_of(self, run: PolicyRun, *, whole: bool) -> list[Row]:
-        window = None if whole else run.window
-        rows = summarize(run.policy, run.replication, run.recording, self.slo, window, self.class_slo, self._extras)
-        offered = self._offered.get(run.policy, OfferedLoad())
-        if window is None:
-            return judged(rows, run.recording, offered, 0.0)
-        steady = judged([without_few(row) for row in rows], run.recording, offered, window.start_s)
-        return [{**row, "window": STEADY} for row in steady]
 
     @property
     def blocks_total(self) -> int | None:
@@ -352,7 +232,7 @@ class Result(Displayed):
         }
         if self.replicated:
             content["replications"] = list(self.replication_rows)
-        if self._steady:
+        if self._summaries.steady:
             content["summary_whole_run"] = list(self.whole_run_rows)
         if intervals is not None:
             content["one_run_intervals"] = [asdict(found) for found in self.one_run_intervals(intervals)]

@@ -15,7 +15,8 @@ from simqueue import __version__
 from simqueue.experiment.replication import Replication
 from simqueue.experiment.until_precise import precision_note, until_precise
 from simqueue.experiment.warmup import warm_up, with_windows
-from simqueue.results.result import PolicyRun, Result
+from simqueue.results.policyrun import PolicyRun
+from simqueue.results.result import Result
 from simqueue.scenario import from_mapping
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolved import ResolvedScenario

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simqueue.results.result import PolicyRun, Result
+from simqueue.results.policyrun import PolicyRun
+from simqueue.results.result import Result
 from simqueue.results.window import Window
 from simqueue.simulation.recording import KeptTable, Recording
 

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from simqueue.errors import InputError
-from simqueue.results.result import PolicyRun, Result
+from simqueue.results.policyrun import PolicyRun
+from simqueue.results.result import Result
 from simqueue.results.steadiness import OfferedLoad
 from simqueue.results.tables import REQUEST_TYPES, STEP_TYPES
 from simqueue.results.window import steady_window

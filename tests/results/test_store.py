@@ -16,7 +16,8 @@ import pytest
 
 from simqueue.errors import InputError, RunError
 from simqueue.results import store
-from simqueue.results.result import PolicyRun, Result
+from simqueue.results.policyrun import PolicyRun
+from simqueue.results.result import Result
 from simqueue.results.stored import read_result
 
 TABLES = [
@@ -109,7 +110,8 @@ def test_the_same_result_gives_the_same_bytes_in_another_process(preempted_pair:
     result_of(preempted_pair).save(tmp_path / "here")
     (tmp_path / "recording").write_bytes(pickle.dumps(preempted_pair))
     program = (
-        "import pickle, sys; from pathlib import Path; from simqueue.results.result import PolicyRun, Result\n"
+        "import pickle, sys; from pathlib import Path; from simqueue.results.policyrun import PolicyRun\n"
+        "from simqueue.results.result import Result\n"
         "run = PolicyRun('p', 0, pickle.loads(Path(sys.argv[1]).read_bytes()))\n"
         "Result({'name': 'toy'}, '0.1.0', 7, [run], slo={'ttft_ms': 500}).save(sys.argv[2])\n"
     )
