@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from simqueue.errors import InputError, show
 from simqueue.experiment.metric_names import better, check_names, extras, numeric_columns
 from simqueue.experiment.replication import Progress, Replication
 from simqueue.experiment.replications import Replications, check_workers
+from simqueue.experiment.run_loads import RunLoads
 from simqueue.experiment.runner import as_resolved, result_of
 from simqueue.experiment.warmup import WarmUp, warm_up, with_window
 from simqueue.results.policyrun import PolicyRun
@@ -232,6 +234,11 @@ class _Search:
         told = None if progress is None else lambda _, done, total: progress(self._stage(total), done, total)
         self._replications = Replications(scenario, False, told, workers)
 
+    @cached_property
+    def loads(self) -> RunLoads:
+        """The loads of all policies, which ran in the first replication."""
+        return RunLoads(self.scenario, self.made[0])
+
     def _stage(self, total: int) -> str:
         return f"{len(self.left)} policies, to replication {total}"
 
@@ -240,7 +247,7 @@ class _Search:
         done = len(self.made)
         self.made = self._replications.up_to(count)
         if not done:  # the first stage decides the warm-up, which must not change with the number of replications
-            self.warm = warm_up(self.scenario, self.made)
+            self.warm = warm_up(self.scenario, self.made, self.loads)
         for run in (run for one in self.made[done:] for run in one.runs):
             self.values[run.policy].append(self.sign * self._value(run))
 
@@ -303,7 +310,9 @@ def _selection(search: _Search, rule: Rule, *, decided: bool) -> Selection:
         ranking=tuple(rows),
         runs=sum(map(len, values.values())),
         equal_runs=rule.alternatives * len(values[winner]),
-        result=result_of(search.scenario, search.scenario.with_(precision=None), search.made, search.warm),
+        result=result_of(
+            search.scenario, search.scenario.with_(precision=None), search.made, search.warm, search.loads
+        ),
     )
 
 

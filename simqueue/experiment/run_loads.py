@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 from simqueue.experiment.offered_load import PolicyLoad, policy_loads
@@ -18,8 +19,8 @@ _LEAST_OBSERVED: Final = 500
 """With fewer recorded arrivals, a rate over time is mostly noise."""
 
 
-def run_loads(scenario: ResolvedScenario, first: Replication) -> tuple[dict[str, OfferedLoad], tuple[str, ...]]:
-    """Return the load of each policy in the runs of a scenario, and warnings about those that are missing or not sure.
+class RunLoads:
+    """The loads of the policies in the runs of a scenario, computed when they are first asked for.
 
     Parameters
     ----------
@@ -27,9 +28,25 @@ def run_loads(scenario: ResolvedScenario, first: Replication) -> tuple[dict[str,
     first : Replication
         Replication 0.
     """
-    loads = policy_loads(scenario, first.requests, first.policies or None, first.recordings, estimates=False)
-    made = {name: _of_runs(scenario, found, first.recordings[name]) for name, found in loads.items()}
-    return made, tuple(warning for name, found in loads.items() for warning in found.warnings(name))
+
+    def __init__(self, scenario: ResolvedScenario, first: Replication) -> None:
+        self._scenario, self._first = scenario, first
+
+    @cached_property
+    def offered(self) -> dict[str, OfferedLoad]:
+        """The load of each policy."""
+        recordings = self._first.recordings
+        return {name: _of_runs(self._scenario, found, recordings[name]) for name, found in self._found.items()}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line for each load that is missing or not sure."""
+        return tuple(warning for name, found in self._found.items() for warning in found.warnings(name))
+
+    @cached_property
+    def _found(self) -> dict[str, PolicyLoad]:
+        first = self._first
+        return policy_loads(self._scenario, first.requests, first.policies or None, first.recordings, estimates=False)
 
 
 def _of_runs(scenario: ResolvedScenario, found: PolicyLoad, recording: Recording) -> OfferedLoad:

@@ -12,7 +12,7 @@ from simqueue.errors import InputError, show
 from simqueue.experiment.hidden_time import hidden_time_notes
 from simqueue.experiment.replication import Progress, Replication
 from simqueue.experiment.replications import all_replications
-from simqueue.experiment.run_loads import run_loads
+from simqueue.experiment.run_loads import RunLoads
 from simqueue.experiment.until_precise import precision_note
 from simqueue.experiment.warmup import WarmUp, warm_up, with_windows
 from simqueue.outputs import Place
@@ -88,7 +88,8 @@ def run(
         made = all_replications(played, check=verified, progress=progress, workers=workers)
     else:
         made = _streamed(played, stream_to, check=verified, progress=progress, workers=workers)
-    return result_of(chosen, played, made, warm_up(played, made), notes)
+    loads = RunLoads(chosen, made[0])
+    return result_of(chosen, played, made, warm_up(played, made, loads), loads, notes)
 
 
 def result_of(
@@ -96,6 +97,7 @@ def result_of(
     played: ResolvedScenario,
     made: Sequence[Replication],
     warm: WarmUp,
+    loads: RunLoads,
     notes: Sequence[str] = (),
 ) -> Result:
     """Return the result of replications of a scenario.
@@ -108,10 +110,11 @@ def result_of(
         The first has all policies.
     warm : WarmUp
         What is cut at the start of each run.
+    loads : RunLoads
+        Those of the scenario as it was given.
     notes : sequence of str
         Warnings about how it was run.
     """
-    loads, doubts = run_loads(chosen, made[0])
     measured = with_windows(played, warm, made)
     return Result(
         chosen.values,
@@ -126,10 +129,10 @@ def result_of(
             *hidden_time_notes(chosen.policies),
             *common_notes([one.notes for one in made]),
             *warm.notes,
-            *precision_note(played, made),
-            *doubts,
+            *precision_note(played, made, loads),
+            *loads.warnings,
         ],
-        offered=loads,
+        offered=loads.offered,
         confidence=chosen.precision.confidence if chosen.precision else CONFIDENCE,
         origins=chosen.origins,
         base_dir=chosen.base_dir,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 
 from simqueue.errors import InputError
 from simqueue.experiment.replication import Replication
-from simqueue.experiment.run_loads import run_loads
+from simqueue.experiment.run_loads import RunLoads
 from simqueue.experiment.warmup import WarmUp, warm_up, with_window
 from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.doubts import in_doubt
@@ -15,7 +14,6 @@ from simqueue.results.latencies import NO_EXTRAS
 from simqueue.results.policyrun import PolicyRun
 from simqueue.results.replicated import column_estimate, why_undefined
 from simqueue.results.samples import RunSamples, Samples
-from simqueue.results.steadiness import OfferedLoad
 from simqueue.results.summary import Row, summarize
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolved import ResolvedScenario
@@ -38,7 +36,7 @@ def until_precise(
     """
     start = min(wanted.max_replications, wanted.min_replications + look_ahead(wanted.min_replications))
     made = up_to(start)
-    known = _all_known(scenario, wanted, made)
+    known = _all_known(scenario, wanted, made, RunLoads(scenario, made[0]))
     while True:
         firsts = [one.precise_at() for one in known.values()]
         precise = [first for first in firsts if first is not None]
@@ -52,12 +50,12 @@ def until_precise(
             one.add(run for replication in made[before:] for run in replication.runs if run.policy == name)
 
 
-def precision_note(scenario: ResolvedScenario, made: Sequence[Replication]) -> tuple[str, ...]:
+def precision_note(scenario: ResolvedScenario, made: Sequence[Replication], loads: RunLoads) -> tuple[str, ...]:
     """Return a warning if the wanted precision was not reached."""
     wanted = scenario.precision
     if wanted is None:
         return ()
-    known = _all_known(scenario, wanted, made)
+    known = _all_known(scenario, wanted, made, loads)
     missed = {name: one for name, one in known.items() if one.precise_at() is None}
     if not missed:
         return ()
@@ -69,9 +67,11 @@ def precision_note(scenario: ResolvedScenario, made: Sequence[Replication]) -> t
     )
 
 
-def _all_known(scenario: ResolvedScenario, wanted: PrecisionSettings, made: Sequence[Replication]) -> dict[str, _Known]:
-    warm = warm_up(scenario, made)
-    known = {name: _Known(scenario, wanted, warm, name, made[0]) for name in scenario.policy_names}
+def _all_known(
+    scenario: ResolvedScenario, wanted: PrecisionSettings, made: Sequence[Replication], loads: RunLoads
+) -> dict[str, _Known]:
+    warm = warm_up(scenario, made, loads)
+    known = {name: _Known(scenario, wanted, warm, name, loads) for name in scenario.policy_names}
     for name, one in known.items():
         one.add(run for replication in made for run in replication.runs if run.policy == name)
     return known
@@ -81,10 +81,10 @@ class _Known:
     """What the replications of a policy tell about the metric of the precision: the estimate that the table shows."""
 
     def __init__(
-        self, scenario: ResolvedScenario, wanted: PrecisionSettings, warm: WarmUp, policy: str, first: Replication
+        self, scenario: ResolvedScenario, wanted: PrecisionSettings, warm: WarmUp, policy: str, loads: RunLoads
     ) -> None:
         self._scenario, self._wanted, self._warm = scenario, wanted, warm
-        self._policy, self._first = policy, first
+        self._policy, self._loads = policy, loads
         self._rows: list[Row] = []
         self._runs: list[PolicyRun] = []
         self._samples_of: list[RunSamples] = []
@@ -128,12 +128,10 @@ class _Known:
             return False
         if not in_doubt(self._wanted.metric, found.value, self._samples(n)):
             return False
-        self._overloads += [run.signs.overloaded(self._load.law) for run in self._runs[len(self._overloads) : n]]
+        self._overloads += [
+            run.signs.overloaded(self._loads.offered[self._policy].law) for run in self._runs[len(self._overloads) : n]
+        ]
         return majority(self._overloads[:n]) is not True
-
-    @cached_property
-    def _load(self) -> OfferedLoad:
-        return run_loads(self._scenario, self._first)[0][self._policy]
 
     def _samples(self, n: int) -> Samples:
         return Samples(self._samples_of[:n])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simqueue.experiment.replication import Replication
-from simqueue.experiment.run_loads import run_loads
+from simqueue.experiment.run_loads import RunLoads
 from simqueue.results.metrics import Floats
 from simqueue.results.policyrun import PolicyRun
 from simqueue.results.signs import stay
@@ -53,7 +53,7 @@ class WarmUp:
         return float(arrival_s[min(self.requests, len(arrival_s) // 2)]) if len(arrival_s) else None
 
 
-def warm_up(scenario: ResolvedScenario, made: Sequence[Replication]) -> WarmUp:
+def warm_up(scenario: ResolvedScenario, made: Sequence[Replication], loads: RunLoads) -> WarmUp:
     """Return the warm-up that a scenario gives, or that MSER-5 finds.
 
     With ``auto``, MSER-5 is applied to the TTFT by order of arrival, averaged over replications, for each policy. At
@@ -61,13 +61,21 @@ def warm_up(scenario: ResolvedScenario, made: Sequence[Replication]) -> WarmUp:
     up, and until it is full fewer leave than arrive. The largest number is cut for all policies. Policies whose queue
     grows throughout the run have no steady part and are not considered. If the number of replications follows from a
     precision, the first ones decide, because the warm-up must not change with their number.
+
+    Parameters
+    ----------
+    scenario : ResolvedScenario
+    made : sequence of Replication
+    loads : RunLoads
+        Asked only if a policy looks overloaded.
     """
     made = made if scenario.precision is None else made[: scenario.precision.min_replications]
     if scenario.warmup_s != "auto":
         return WarmUp(until_s=scenario.warmup_s)
-    grow = [name for name in scenario.policy_names if _grows(made, name, OfferedLoad())]
-    loads = run_loads(scenario, made[0])[0] if grow else {}
-    stable = [name for name in scenario.policy_names if name not in grow or not _grows(made, name, loads[name])]
+    names = scenario.policy_names
+    stable = [
+        name for name in names if not _grows(made, name, OfferedLoad()) or not _grows(made, name, loads.offered[name])
+    ]
     if not stable:
         return WarmUp(notes=("warm-up auto: every policy is overloaded and has no steady part; nothing is cut",))
     cuts = {name: mser5(averaged_series(_ttft_series(made, name))) for name in stable}

@@ -13,6 +13,7 @@ import numpy as np
 
 from simqueue import __version__
 from simqueue.experiment.replication import Replication
+from simqueue.experiment.run_loads import RunLoads
 from simqueue.experiment.until_precise import precision_note, until_precise
 from simqueue.experiment.warmup import warm_up, with_windows
 from simqueue.results.policyrun import PolicyRun
@@ -214,7 +215,7 @@ def _replications(group: Sequence[Times], first: int = 0) -> list[Replication]:
 
 def _result(scenario: ResolvedScenario, made: Sequence[Replication], truth: Truth) -> Result:
     """Return the package's result of the runs: with its warm-up, window, intervals and warnings."""
-    warm = warm_up(scenario, made)
+    warm = warm_up(scenario, made, RunLoads(scenario, made[0]))
     measured = with_windows(scenario, warm, made)
     runs = [run for one in measured for run in one.runs]
     return Result({}, __version__, 0, runs, slo={"ttft_ms": truth.limit_ms}, warnings=warm.notes)
@@ -297,7 +298,7 @@ def until_all_precise(
             break
         made = until_precise(_Growing(runs, begin).up_to, precise, wanted)
         begin += len(made)
-        reached = len(made) < wanted.max_replications or not precision_note(precise, made)
+        reached = len(made) < wanted.max_replications or not precision_note(precise, made, RunLoads(precise, made[0]))
         found.append(_right(precise, made, truth) if reached else None)
     return found
 
@@ -318,7 +319,7 @@ class _Growing:
 
 def _right(scenario: ResolvedScenario, made: Sequence[Replication], truth: Truth) -> bool:
     """Return whether the interval of the mean TTFT, or else a warning, is right."""
-    windows = with_windows(scenario, warm_up(scenario, made), made)
+    windows = with_windows(scenario, warm_up(scenario, made, RunLoads(scenario, made[0])), made)
     found = estimate([_mean_ttft_ms(one.runs[0]) for one in windows])
     if (found.low or 0.0) <= truth.mean_ttft_ms <= (found.high or 0.0):
         return True
