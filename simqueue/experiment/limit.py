@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-from simqueue.experiment.demand import Demand, Sample
+from simqueue.experiment.demand import Demand
+from simqueue.experiment.limit_of_waves import limit_of_waves
 from simqueue.steptime import StepTime
 from simqueue.theory.affine import fit
 from simqueue.theory.capacity import capacity, composition
 from simqueue.theory.lengths import Lengths
-from simqueue.theory.limits import COMPUTE_BOUND, Capacity, Server
-from simqueue.theory.played import Played, played
-from simqueue.theory.played_waves import played_waves
+from simqueue.theory.limits import COMPUTE_BOUND, Capacity, Limit, Server
+from simqueue.theory.played import played
 
 NEAR = 1.25
 """If the limits by slots and by token budget are within this factor, and the budget is below SMALL prompts, simulated
@@ -35,25 +34,6 @@ _ALIKE = 0.01
 """Outputs whose squared coefficient of variation is smaller end together if they start together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """The capacity of a policy and how sure it is.
-
-    Attributes
-    ----------
-    capacity : Capacity
-    low_rps, high_rps : float or None
-        Bounds, if the closed form does not describe the policy; None if it does, or if no bounds are known.
-    caution : str
-        Empty, or why the capacity is less sure than usual.
-    """
-
-    capacity: Capacity
-    low_rps: float | None = None
-    high_rps: float | None = None
-    caution: str = ""
-
-
 def limit_of(step_time: StepTime, described: Server, asked: Demand) -> Limit:
     """Return the capacity of the policy that `described` describes.
 
@@ -63,30 +43,23 @@ def limit_of(step_time: StepTime, described: Server, asked: Demand) -> Limit:
         As `capacity`.
     """
     closed = capacity(step_time, asked.lengths, described)
+    if described.batching == "static":
+        return limit_of_waves(step_time, described, asked, closed)
     full, other = _full(closed, described), _other_doubt(step_time, closed, described, asked.lengths)
     doubt = full or other
     if not doubt:
         return Limit(closed)
     if asked.sample is None or closed.running > MOST_RUNNING:
-        return Limit(closed, caution=f"{doubt}: the capacity can be too high")
-    found = _played(step_time, asked.sample, asked.lengths, described, closed)
+        return Limit(closed, doubt=doubt)
+    found = played(step_time, asked.sample, asked.lengths, described, closed)
     if found is None:
-        return Limit(closed, caution=f"{doubt}, and too few requests end in a short backlog: the capacity is not known")
+        return Limit(closed, doubt=f"{doubt}, and too few requests end in a short backlog")
     if full and closed.binding != "kv" and not found.waits_for_blocks:
         if not other:
             return Limit(closed)
         doubt = other
     high_rps = max(found.high_rps, closed.max_rate_rps) if doubt == _TOGETHER else found.high_rps
-    between = f"between {found.low_rps:.3g} and {high_rps:.3g} req/s"
-    return Limit(found.capacity, found.low_rps, high_rps, f"{doubt}: the capacity is {between}")
-
-
-def _played(
-    step_time: StepTime, sample: Sample, lengths: Lengths, described: Server, closed: Capacity
-) -> Played | None:
-    if described.batching == "static":
-        return played_waves(step_time, sample, described, closed)
-    return played(step_time, sample, lengths, described, closed)
+    return Limit(found.capacity, found.low_rps, high_rps, doubt)
 
 
 def _full(closed: Capacity, described: Server) -> str:
@@ -94,8 +67,6 @@ def _full(closed: Capacity, described: Server) -> str:
     pressed_rps = (1 + DEVIATIONS / math.sqrt(closed.running)) * closed.max_rate_rps
     if closed.limits_rps.get("kv", math.inf) >= pressed_rps:
         return ""
-    if described.batching == "static":
-        return "the KV pool does not hold full waves"
     if described.reserve_tokens is not None:
         return "the KV pool is full at times"
     return "the KV pool is full at times, and evicts requests whose tokens are computed again"
@@ -103,8 +74,6 @@ def _full(closed: Capacity, described: Server) -> str:
 
 def _other_doubt(step_time: StepTime, closed: Capacity, described: Server, lengths: Lengths) -> str:
     """Return why the closed form does not describe the policy though the pool is large enough, or an empty text."""
-    if described.batching == "static":
-        return ""
     at = composition(lengths, closed.steps_per_request, described)
     if lengths.output_variance <= _ALIKE * lengths.output**2 and not fit(step_time, at).exact:
         return _TOGETHER
@@ -117,7 +86,7 @@ def _delayed(closed: Capacity, described: Server, lengths: Lengths) -> str:
     if budget is None:
         return ""
     if described.batching != "chunked":
-        if lengths.longest(_OF_PROMPTS)[0] > budget:
+        if lengths.longest(_OF_PROMPTS)[0].mean() > budget:
             return "prompts longer than the token budget run alone, when nothing else runs"
         unfilled = lengths.new_square / (2 * lengths.new) / budget  # half of the next prompt, as tokens meet it
         filled_rps = (1 - unfilled) * closed.limits_rps.get("tokens", math.inf)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from simqueue.errors import InputError
 from simqueue.experiment.build import build_all
 from simqueue.experiment.demand import Demand, Offered, asked_of, offered
-from simqueue.experiment.limit import Limit, limit_of
+from simqueue.experiment.limit import limit_of
 from simqueue.request import Request
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
 from simqueue.schedulers import Policy
 from simqueue.schedulers.declarations import declared_batching
 from simqueue.simulation.recording import Recording
 from simqueue.steptime import StepTime
-from simqueue.theory.limits import Capacity, Server
+from simqueue.theory.limits import Capacity, Limit, Server
 from simqueue.theory.operating_point import OperatingPoint, operating_point, outside_domain
 
 MOST_GAP_SCV = 4.0
@@ -44,8 +44,11 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-_LOW: Final = 0.7
-"""Below this load it does not matter to a run how sure the load is; `capacity` tells the doubt at every load."""
+_LOW, _HIGH = 0.7, 1.1
+"""Where the load is below the one or above the other for sure, a doubt makes no difference to a run; `capacity` tells
+it at every load."""
+_FACTOR = 6.0
+"""Without bounds, the capacity is taken as known to this factor: the largest error that was seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class PolicyLoad:
         None outside its domain.
     why_not : str
         Empty, or why there is no capacity.
-    caution : str
+    doubt : str
         Empty, or why the capacity is less accurate than usual.
     no_estimate : str
         Empty, or why there is a load but no estimate.
@@ -76,16 +79,23 @@ class PolicyLoad:
     load: float | None
     estimate: OperatingPoint | None
     why_not: str = ""
-    caution: str = ""
+    doubt: str = ""
     no_estimate: str = ""
     failed: bool = False
     low_rps: float | None = None
     high_rps: float | None = None
 
     @property
+    def caution(self) -> str:
+        """Empty, or why the capacity is less accurate than usual and what is known of it."""
+        if self.capacity is None:
+            return ""
+        return Limit(self.capacity, self.low_rps, self.high_rps, self.doubt).caution
+
+    @property
     def sure(self) -> bool:
         """Whether there is a load, and the closed form of the capacity was compared with simulations like this."""
-        return self.load is not None and not self.caution
+        return self.load is not None and not self.doubt
 
     @property
     def notes(self) -> list[str]:
@@ -93,25 +103,19 @@ class PolicyLoad:
         no_estimate = f"no estimates of latencies: {self.no_estimate}" if self.no_estimate else ""
         return [note for note in (self.why_not, self.caution, no_estimate) if note]
 
-    def warnings(self, policy: str) -> list[str]:
-        """Return what a run has to say about the load of this policy."""
+    def warnings(self, policy: str, *, exceeded: bool = False) -> list[str]:
+        """Return what a run has to say about the load of this policy; `exceeded`: above 1 at times."""
         if self.failed:
             return [f"{policy}: no load: {self.why_not}"]
-        if self.load is None or not self.caution or self._surely_low():
+        if self.load is None or self.capacity is None or not self.doubt:
             return []
-        return [f"{policy}: the load of {self.load:.2f} is not sure: {self.caution}{self._load_between()}"]
-
-    def _surely_low(self) -> bool:
-        """Whether the doubt makes no difference: even at the lowest capacity that is possible, the load is low."""
-        if self.load is None or self.capacity is None or not self.low_rps:
-            return False
-        return self.load * self.capacity.max_rate_rps < _LOW * self.low_rps
-
-    def _load_between(self) -> str:
-        if self.load is None or self.capacity is None or not self.low_rps or not self.high_rps:
-            return ""
         rate_rps = self.load * self.capacity.max_rate_rps
-        return f", the load between {rate_rps / self.high_rps:.2f} and {rate_rps / self.low_rps:.2f}"
+        least = rate_rps / (self.high_rps or _FACTOR * self.capacity.max_rate_rps)
+        most = rate_rps / (self.low_rps or self.capacity.max_rate_rps / _FACTOR)
+        if least > _HIGH or (most < _LOW and not exceeded):
+            return []
+        known = f", between {least:.2f} and {most:.2f}" if self.low_rps and self.high_rps else ""
+        return [f"{policy}: the load of {self.load:.2f} is not sure{known}: {self.doubt}"]
 
     def plain(self) -> dict[str, Any]:
         """Return what is known as plain values: None if undefined or without a limit."""
@@ -208,9 +212,7 @@ def loaded(
         The result of `limit_of`, which does not depend on the rate, if the caller has it.
     """
     limit = known or limit_of(step_time, described, asked)
-    found = PolicyLoad(
-        limit.capacity, None, None, caution=limit.caution, low_rps=limit.low_rps, high_rps=limit.high_rps
-    )
+    found = PolicyLoad(limit.capacity, None, None, doubt=limit.doubt, low_rps=limit.low_rps, high_rps=limit.high_rps)
     if asked.rate_rps is None:
         return found
     load = asked.rate_rps / limit.capacity.max_rate_rps
@@ -233,7 +235,7 @@ def _no_estimates(step_time: StepTime, described: Server, asked: Demand, limit: 
         return outside
     if asked.gap_scv > MOST_GAP_SCV:
         return f"gaps between arrivals have a squared CV of {asked.gap_scv:.3g}; at most {MOST_GAP_SCV:g} was compared"
-    return "the capacity is not sure" if limit.caution else ""
+    return "the capacity is not sure" if limit.doubt else ""
 
 
 def server(built: Policy) -> Server | None:
@@ -253,4 +255,6 @@ def server(built: Policy) -> Server | None:
         spare_blocks=kv.watermark_blocks,
         whole_context=batching.whole_context,
         keeps_evicted=kv.shares,
+        fills_waves=batching.fills_waves,
+        sorts_waves=batching.sorts_waves,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import chain
 from typing import Final
 
 from simqueue.experiment.offered_load import PolicyLoad, policy_loads
@@ -41,7 +42,9 @@ class RunLoads:
     @property
     def warnings(self) -> tuple[str, ...]:
         """One line for each load that is missing or not sure."""
-        return tuple(warning for name, found in self._found.items() for warning in found.warnings(name))
+        loads = self.offered
+        said = (found.warnings(name, exceeded=bool(loads[name].overloaded_share)) for name, found in self._found.items())
+        return tuple(chain.from_iterable(said))
 
     @cached_property
     def _found(self) -> dict[str, PolicyLoad]:
@@ -54,7 +57,7 @@ def _of_runs(scenario: ResolvedScenario, found: PolicyLoad, recording: Recording
         return OfferedLoad(found.load, None)
     capacity_rps = found.capacity.max_rate_rps
     share, varies = _overloaded_share(scenario, found.load, capacity_rps, recording)
-    return OfferedLoad(found.load, found.capacity.binding, bool(found.caution), capacity_rps, share, varies)
+    return OfferedLoad(found.load, found.capacity.binding, bool(found.doubt), capacity_rps, share, varies)
 
 
 def _overloaded_share(

@@ -101,6 +101,10 @@ class Batching:
         Most prompt tokens per request and step; None: only the budget limits them.
     whole_context : bool
         Whether a request is admitted only if blocks for all its known tokens are free, though it runs in chunks.
+    fills_waves : bool
+        Whether a padded wave waits until it is full.
+    sorts_waves : bool
+        Whether padded waves are gathered in the order of lengths.
     """
 
     kind: Literal["static", "separate", "mixed", "chunked"]
@@ -108,6 +112,8 @@ class Batching:
     max_num_batched_tokens: int | None = None
     chunk_tokens: int | None = None
     whole_context: bool = False
+    fills_waves: bool = False
+    sorts_waves: bool = False
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -107,7 +107,13 @@ class Static(Policy):
 
     def batching(self) -> Batching:
         """Requests run in padded waves."""
-        return Batching("static", self.settings.max_num_seqs)
+        settings = self.settings
+        return Batching(
+            "static",
+            settings.max_num_seqs,
+            fills_waves=settings.batch == "fixed" and settings.wave_timeout_s is None,
+            sorts_waves=settings.order in ("shortest_prompt", "shortest_output"),
+        )
 
     def waits_for(self) -> str | None:
         """Return that a fixed wave without a timeout is not full, if that is so."""

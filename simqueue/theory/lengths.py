@@ -13,6 +13,9 @@ from simqueue.errors import InputError
 
 Shared = Callable[[float], float]
 """Number of running requests -> prompt tokens per request that they hold once instead of several times."""
+Longest = Callable[[int], tuple[NDArray[Any], NDArray[Any]]]
+_PARTS = 64
+"""Equally likely parts of the distribution of the longest of n."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,8 @@ class Lengths:
     shorter_of_two : float
         E[min(O₁, O₂)] / E[O] of two independent outputs: 1 for a constant, 1/2 for an exponential.
     longest : callable
-        n -> (E[longest of n prompts], E[longest of n outputs]), in tokens; for static batching.
+        n -> the longest of n prompts, and the longest of n outputs, in tokens: arrays of equally likely values, each
+        the mean of a part of the distribution, so that their mean is exact.
     cached : Cached or None
         None: all prompt tokens are computed.
     """
@@ -62,7 +66,7 @@ class Lengths:
     output_variance: float
     product: float
     shorter_of_two: float
-    longest: Callable[[int], tuple[float, float]]
+    longest: Longest
     cached: Cached | None = None
 
     @property
@@ -158,9 +162,14 @@ def _shorter_of_two(outputs: NDArray[np.float64]) -> float:
     return float(np.sum(ranked * (left**2 - (left - 1.0) ** 2)) / n**2 / ranked.mean())
 
 
-def _longest(prompts: NDArray[np.float64], outputs: NDArray[np.float64]) -> Callable[[int], tuple[float, float]]:
-    def expected(ranked: NDArray[np.float64], batch: int) -> float:
-        reached = (np.arange(len(ranked) + 1) / len(ranked)) ** batch
-        return float(np.sum(ranked * np.diff(reached)))
+def _longest(prompts: NDArray[np.float64], outputs: NDArray[np.float64]) -> Longest:
+    edges = np.linspace(0, 1, _PARTS + 1)
 
-    return lambda batch: (expected(prompts, batch), expected(outputs, batch))
+    def parts(ranked: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+        if ranked[0] == ranked[-1]:
+            return ranked[:1]
+        reached = (np.arange(len(ranked) + 1) / len(ranked)) ** n  # the longest of n is below the i-th rank
+        below = np.concatenate(([0.0], np.cumsum(ranked * np.diff(reached))))
+        return np.diff(np.interp(edges, reached, below)) * _PARTS
+
+    return lambda n: (parts(prompts, n), parts(outputs, n))

@@ -39,6 +39,10 @@ class Server:
         Whether a request is admitted only if blocks for its whole prompt are free, though it is computed in chunks.
     keeps_evicted : bool
         Whether an evicted request finds again what is left of its blocks in the pool.
+    fills_waves : bool
+        Whether a padded wave waits until it is full.
+    sorts_waves : bool
+        Whether padded waves are gathered in the order of lengths.
     """
 
     batching: Literal["mixed", "separate", "chunked", "static"]
@@ -52,6 +56,8 @@ class Server:
     spare_blocks: int = 0
     whole_context: bool = False
     keeps_evicted: bool = False
+    fills_waves: bool = False
+    sorts_waves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +96,35 @@ class Capacity:
         return {
             name: math.inf if name != "compute" and rate <= felt else rate for name, rate in self.limits_rps.items()
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The capacity of a policy and how sure it is.
+
+    Attributes
+    ----------
+    capacity : Capacity
+    low_rps, high_rps : float or None
+        Bounds, if the closed form does not describe the policy; None if it does, or if no bound is known.
+    doubt : str
+        Empty, or why the capacity is less sure than usual.
+    """
+
+    capacity: Capacity
+    low_rps: float | None = None
+    high_rps: float | None = None
+    doubt: str = ""
+
+    @property
+    def caution(self) -> str:
+        """Empty, or the doubt and what is known in spite of it."""
+        return f"{self.doubt}: {self._known()}" if self.doubt else ""
+
+    def _known(self) -> str:
+        low_rps, high_rps = self.low_rps, self.high_rps
+        if low_rps is not None and high_rps is not None:
+            return f"the capacity is between {low_rps:.3g} and {high_rps:.3g} req/s"
+        if low_rps is not None:
+            return f"the capacity is at least {low_rps:.3g} req/s"
+        return "the error of the capacity is not known"

@@ -15,6 +15,7 @@ from itertools import cycle
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from simqueue.steptime.base import StepTime
@@ -38,8 +39,7 @@ _SECTIONS = 6
 _LEAST_IN_SECTION = 5
 _CERTAIN = 0.08
 """What the bounds allow beside chance: the simplifications of the play, and what the sample does not contain."""
-_QUANTILE = 2.57
-"""Of Student's distribution with five degrees of freedom, at 97.5 %."""
+_CONFIDENCE = 0.95
 _MANY_EVICTIONS = 0.05
 """With more evictions per request it is the pool that limits, whatever the head of the queue waits for."""
 _DECODE_GROUPS, _PROMPT_GROUPS = 8, 24
@@ -110,13 +110,14 @@ def played(
 
 def bounds(rate: float, rates: NDArray[np.float64]) -> tuple[float, float]:
     """Return bounds of a rate that was seen in a play, from the rates of its sections."""
-    half = _CERTAIN + _QUANTILE * float(rates.std(ddof=1)) / math.sqrt(len(rates)) / rate
+    quantile = scipy.special.stdtrit(len(rates) - 1, (1 + _CONFIDENCE) / 2)
+    half = _CERTAIN + float(quantile * rates.std(ddof=1)) / math.sqrt(len(rates)) / rate
     return rate * max(0.0, 1 - half), rate * (1 + half)
 
 
-def shuffled(many: int, most: int) -> NDArray[np.int64]:
-    """Return up to `most` of `many` indices in a random order that is always the same."""
-    return np.random.default_rng(0).permutation(many)[:most]
+def _shuffled(many: int) -> NDArray[np.int64]:
+    """Return indices in a random order that is always the same."""
+    return np.random.default_rng(0).permutation(many)
 
 
 def spread(prompts: NDArray[Any], outputs: NDArray[Any], many: int) -> NDArray[np.int64]:
@@ -126,13 +127,13 @@ def spread(prompts: NDArray[Any], outputs: NDArray[Any], many: int) -> NDArray[n
     begins at another one, so that all parts of the distribution of outputs are there, its tail too.
     """
     side = max(1, math.isqrt(min(many, len(prompts))))
-    begins = (shuffled(side, side) + 0.5) / side
+    begins = (_shuffled(side) + 0.5) / side
     chosen = []
     for begin, group in zip(begins, np.array_split(np.argsort(prompts, kind="stable"), side), strict=True):
         ranked = group[np.argsort(outputs[group], kind="stable")]
         chosen.append(ranked[((np.arange(side) + begin) * len(ranked) / side).astype(int)])
     together = np.concatenate(chosen)
-    return together[shuffled(len(together), len(together))]
+    return together[_shuffled(len(together))]
 
 
 def servable(prompts: NDArray[Any], outputs: NDArray[Any], server: Server) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -1,23 +1,35 @@
-"""The capacity of static batching with a pool that does not hold full waves: waves gathered from a sample."""
+"""The capacity of static batching where waves are not full or not independent: waves gathered from a sample."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import cycle, islice
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simqueue.steptime.base import Batch, StepTime
-from simqueue.theory.limits import Capacity, Server
-from simqueue.theory.played import Played, bounds, servable, shuffled
+from simqueue.steptime.base import StepTime
+from simqueue.theory.limits import Capacity, Resource, Server
+from simqueue.theory.played import Played, bounds, servable
+from simqueue.theory.waves import row_blocks, wave_seconds
 
-_MOST_WAVES = 600
-_MOST_REQUESTS = 8000
+_MOST_WAVES = 2000
+_MOST_REQUESTS = 65_536
 _SECTIONS = 6
+_OFTEN = 0.5
+"""Share of the waves that the pool cuts from which on it is what limits."""
+
+
+class _Wave(NamedTuple):
+    """Rows, longest prompt and longest output; and whether the pool was too small for one more row."""
+
+    rows: int
+    prompt: int
+    output: int
+    cut: bool
 
 
 def played_waves(
@@ -31,57 +43,51 @@ def played_waves(
     sample : (prompt tokens, output tokens)
         Lengths of requests that the server admits.
     server : Server
-        With static batching and a pool.
+        With static batching.
     known : Capacity
         The closed form's.
     """
     prompts, outputs = servable(*sample, server)
     if not len(prompts):
         return None
-    chosen = shuffled(len(prompts), _MOST_REQUESTS)
-    pairs = islice(cycle(zip(prompts[chosen].tolist(), outputs[chosen].tolist(), strict=True)), _MOST_REQUESTS)
-    waves = np.array(list(islice(_waves(pairs, server), _MOST_WAVES)))
+    chosen = _in_many_orders(len(prompts))
+    pairs = zip(prompts[chosen].tolist(), outputs[chosen].tolist(), strict=True)
+    waves = list(islice(_waves(pairs, server), _MOST_WAVES))
     if len(waves) < 2 * _SECTIONS:
         return None
-    seconds = np.array([_seconds(step, *wave) for wave in waves.tolist()])
+    seconds = np.array([wave_seconds(step, one.rows, one.prompt, one.output, each=False) for one in waves])
+    rows, outputs, cut = (np.array([getattr(one, name) for one in waves]) for name in ("rows", "output", "cut"))
     sections = np.array_split(np.arange(len(waves)), _SECTIONS)
-    rates = np.array([waves[one, 0].sum() / seconds[one].sum() for one in sections])
-    rate = float(waves[:, 0].sum() / seconds.sum())
-    rows, output = float(waves[:, 0].mean()), float(waves[:, 2].mean())
+    rates = np.array([rows[one].sum() / seconds[one].sum() for one in sections])
+    rate = float(rows.sum() / seconds.sum())
+    binding: Resource = "kv" if cut.mean() > _OFTEN else "slots"
     found = replace(
         known,
         max_rate_rps=rate,
-        binding="kv",
-        limits_rps={"kv": rate},
-        steps_per_request=output / rows,
-        step_s=float(seconds.mean()) / output,
-        running=rows,
+        binding=binding,
+        limits_rps={binding: rate},
+        steps_per_request=float(outputs.mean() / rows.mean()),
+        step_s=float(seconds.mean() / outputs.mean()),
+        running=float(rows.mean()),
     )
-    return Played(found, *bounds(rate, rates), evictions=0.0, waits_for_blocks=True)
+    return Played(found, *bounds(rate, rates), evictions=0.0, waits_for_blocks=bool(cut.any()))
 
 
-def _waves(pairs: Iterable[tuple[int, int]], server: Server) -> Iterator[tuple[int, int, int]]:
-    """Yield rows, longest prompt and longest output of each wave: requests join until a padded row too many."""
+def _in_many_orders(many: int) -> NDArray[np.int64]:
+    """Return indices of a sample, all of them again and again, each time in another order: so no wave comes twice."""
+    rng = np.random.default_rng(0)
+    passes = [rng.permutation(many) for _ in range(math.ceil(_MOST_REQUESTS / many))]
+    return np.concatenate(passes)[:_MOST_REQUESTS]
+
+
+def _waves(pairs: Iterable[tuple[int, int]], server: Server) -> Iterator[_Wave]:
+    """Yield waves: requests join until there is no seat, or until the pool does not hold one more padded row."""
+    pool = math.inf if server.kv_blocks is None else server.kv_blocks
     rows = prompt = output = 0
     for next_prompt, next_output in pairs:
         longest = max(prompt, next_prompt), max(output, next_output)
-        blocks = (rows + 1) * _row_blocks(*longest, server)
-        if rows and (rows == server.max_num_seqs or blocks > (server.kv_blocks or math.inf)):
-            yield rows, prompt, output
+        full = rows == server.max_num_seqs
+        if full or (rows and (rows + 1) * row_blocks(*longest, server) > pool):
+            yield _Wave(rows, prompt, output, not full)
             rows, longest = 0, (next_prompt, next_output)
         rows, (prompt, output) = rows + 1, longest
-
-
-def _row_blocks(prompt: int, output: int, server: Server) -> int:
-    reserve = server.reserve_tokens
-    return -(-(reserve if isinstance(reserve, int) else prompt + output - 1) // server.block_size)
-
-
-def _seconds(step: StepTime, rows: int, prompt: int, output: int) -> float:
-    """Return the duration of a wave, with that of its decode steps by Simpson's rule."""
-    prefill_s = step.seconds(Batch(prefill=((0, prompt),) * rows, sampled_rows=rows))
-    if output <= 1:
-        return prefill_s
-    contexts = (prompt + 1, prompt + output / 2, prompt + output - 1)
-    first, middle, last = (step.seconds(Batch(rows, rows, round(rows * one), sampled_rows=rows)) for one in contexts)
-    return prefill_s + (output - 1) * (first + 4 * middle + last) / 6

@@ -1,25 +1,63 @@
-"""Static batching: full waves, padded to their longest prompt, which last until their longest output."""
+"""Static batching: waves padded to their longest prompt, which last until their longest output."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from simqueue.errors import InputError
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.theory.lengths import Lengths
 from simqueue.theory.limits import Capacity, Resource, Server
 
+_NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(6) + np.array([[1.0], [0.0]])) / 2
+"""Gauss's rule between 0 and 1."""
+
 
 def waves(step: StepTime, lengths: Lengths, server: Server) -> Capacity:
-    """Return the capacity of static batching: full waves, padded to their longest prompt and longest output."""
+    """Return the capacity of static batching: full waves, whose longest prompt and longest output are independent."""
     rows = _rows_that_fit(lengths, server)
     binding: Resource = "slots" if rows == server.max_num_seqs else "kv"
-    prompt, output = lengths.longest(rows)
-    low = math.floor(output)
-    seconds = [wave_seconds(step, rows, round(prompt), n) for n in (low, low + 1)]
-    wave_s = seconds[0] + (output - low) * (seconds[1] - seconds[0])
+    wave_s = _mean_seconds(step, lengths, rows)
+    output = float(lengths.longest(rows)[1].mean())
     rate = rows / wave_s
     return Capacity(rate, binding, {binding: rate}, output / rows, wave_s / output, float(rows))
+
+
+def best_waves(step: StepTime, lengths: Lengths, server: Server) -> Capacity:
+    """Return the largest capacity with waves of at most `max_num_seqs` rows, a half of them, a quarter, and so on.
+
+    Where a few requests are much longer than the others, more rows can cost more padding than they bring.
+    """
+    most = min(server.max_num_seqs, server.kv_blocks or server.max_num_seqs)
+    found = [waves(step, lengths, replace(server, max_num_seqs=most >> i)) for i in range(most.bit_length())]
+    return max(found, key=lambda one: one.max_rate_rps)
+
+
+def _mean_seconds(step: StepTime, lengths: Lengths, rows: int) -> float:
+    """Return the mean duration of a wave in seconds: of its prefill and of its decode steps, each by itself.
+
+    A prefill is convex in the longest prompt. A decode step is nearly linear in the context, so that the mean prompt is
+    enough for it.
+    """
+    prompts, outputs = lengths.longest(rows)
+    mean = round(float(prompts.mean()))
+    prefill_s = _mean(lambda prompt: prefill_seconds(step, rows, prompt), prompts)
+    return prefill_s + _mean(lambda output: decode_seconds(step, rows, mean, output, each=False), outputs)
+
+
+def _mean(function: Callable[[int], float], values: NDArray[Any]) -> float:
+    """Return the mean of a function of whole numbers, interpolated between them."""
+    at = cache(function)
+    low = np.floor(values)
+    parts = zip(low.astype(int).tolist(), (values - low).tolist(), strict=True)
+    return math.fsum(at(n) + (part * (at(n + 1) - at(n)) if part else 0.0) for n, part in parts) / len(values)
 
 
 def _rows_that_fit(lengths: Lengths, server: Server) -> int:
@@ -29,7 +67,8 @@ def _rows_that_fit(lengths: Lengths, server: Server) -> int:
     fits, too_many = 0, min(server.max_num_seqs, server.kv_blocks) + 1
     while too_many - fits > 1:
         rows = (fits + too_many) // 2
-        if rows * _row_blocks(lengths, server, rows) <= server.kv_blocks:
+        prompt, output = (float(longest.mean()) for longest in lengths.longest(rows))
+        if rows * row_blocks(prompt, output, server) <= server.kv_blocks:
             fits = rows
         else:
             too_many = rows
@@ -38,17 +77,39 @@ def _rows_that_fit(lengths: Lengths, server: Server) -> int:
     return fits
 
 
-def _row_blocks(lengths: Lengths, server: Server, rows: int) -> int:
-    """Return the blocks that a wave of `rows` requests needs for each of them."""
-    prompt, output = lengths.longest(rows)
-    tokens = server.reserve_tokens if isinstance(server.reserve_tokens, int) else prompt + output - 1
+def row_blocks(prompt_tokens: float, output_tokens: float, server: Server) -> int:
+    """Return the blocks of each row of a wave with this longest prompt and longest output."""
+    reserved = server.reserve_tokens
+    tokens = reserved if isinstance(reserved, int) else prompt_tokens + output_tokens - 1
     return math.ceil(tokens / server.block_size)
 
 
-def wave_seconds(step: StepTime, rows: int, prompt_tokens: int, output_tokens: int) -> float:
-    """Return the duration in seconds of a padded wave of equal rows: its prefill and output_tokens - 1 decode steps."""
-    prefill_s = step.seconds(Batch(prefill=((0, prompt_tokens),) * rows, sampled_rows=rows))
-    if output_tokens <= 1:
-        return prefill_s
-    first = Batch(rows, rows, rows * (prompt_tokens + 1), sampled_rows=rows)
-    return prefill_s + math.fsum(step.durations(first, output_tokens - 1))
+def wave_seconds(step: StepTime, rows: int, prompt_tokens: int, output_tokens: int, *, each: bool = True) -> float:
+    """Return the duration in seconds of a padded wave of equal rows; `each` as for `decode_seconds`."""
+    prefill_s = prefill_seconds(step, rows, prompt_tokens)
+    return prefill_s + decode_seconds(step, rows, prompt_tokens, output_tokens, each=each)
+
+
+def prefill_seconds(step: StepTime, rows: int, prompt_tokens: int) -> float:
+    """Return the duration in seconds of the prefill of a wave."""
+    return step.seconds(Batch(prefill=((0, prompt_tokens),) * rows, sampled_rows=rows))
+
+
+def decode_seconds(step: StepTime, rows: int, prompt_tokens: int, output_tokens: int, *, each: bool = True) -> float:
+    """Return the duration in seconds of the output_tokens - 1 decode steps of a wave.
+
+    Parameters
+    ----------
+    step : StepTime
+    rows, prompt_tokens, output_tokens : int
+    each : bool
+        Whether each step is computed. If not, some are, by Gauss's rule: this is enough for one of many waves.
+    """
+    steps = output_tokens - 1
+    if each or steps <= len(_NODES):
+        first = Batch(rows, rows, rows * (prompt_tokens + 1), sampled_rows=rows)
+        return math.fsum(step.durations(first, steps)) if steps > 0 else 0.0
+    # A step has a length of 1: the integral goes from half a step before the first one to half a step after the last.
+    contexts = np.rint(rows * (prompt_tokens + 0.5 + steps * _NODES)).astype(int)
+    seconds = [step.seconds(Batch(rows, rows, context, sampled_rows=rows)) for context in contexts.tolist()]
+    return steps * float(_WEIGHTS @ seconds)

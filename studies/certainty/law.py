@@ -13,12 +13,13 @@ from simqueue.errors import RunError
 from simqueue.experiment.build import build_all
 from simqueue.experiment.carried import carried
 from simqueue.experiment.demand import asked_of, offered
-from simqueue.experiment.limit import Limit, limit_of
+from simqueue.experiment.limit import limit_of
 from simqueue.experiment.offered_load import server
 from simqueue.figures import canvas
 from simqueue.figures.style import figure_style
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.theory.capacity import capacity
+from simqueue.theory.limits import Limit
 from studies.certainty.backlogs import MANY, SEED, Configuration, configurations, resolved
 
 SEEDS = (1, 2)

@@ -10,7 +10,7 @@ import pytest
 
 from simqueue.cli import run_command
 from simqueue.cli.actions import capacity as capacity_command
-from simqueue.experiment.carried import carried
+from simqueue.experiment.carried import Carried, carried
 
 SCENARIO = """\
 step_time: {kind: linear, overhead_s: 0.02, per_decode_s: 0.001, per_prefill_token_s: 0.00005}
@@ -97,6 +97,33 @@ def test_capacity_checks_itself_with_a_backlog(
     assert run_command(["capacity", file, "--check", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["whole"]
     assert found["simulated_rps"] == pytest.approx(10.6383, abs=max(found["simulated_half_width_rps"], 0.5))
+
+
+def test_capacity_says_that_a_backlog_disagrees(
+    file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An accuracy of 3 % is only said of a policy whose backlog, if there is one, allows it."""
+    rates = {"whole": Carried(9.0, 0.2, 0.0, 400), "chunked": Carried(9.0, 3.0, 0.0, 400)}
+    monkeypatch.setattr(capacity_command, "carried", lambda _: rates)
+    asked = ["capacity", file, "--set", "policies.chunked.max_num_batched_tokens=4096"]
+    assert run_command([*asked, "--check"]) == 0
+    shown = capsys.readouterr().out
+    assert "accuracy: capacity of chunked within 3 %" in shown
+    assert "whole: the simulated backlog is 15% away: the capacity is wrong" in shown  # 9 / 10.6383
+    assert run_command([*asked, "--check", "--json"]) == 0
+    notes = {name: one["note"] for name, one in json.loads(capsys.readouterr().out).items()}
+    assert "15% away" in notes["whole"]
+    assert "away" not in notes["chunked"]
+    assert run_command([*asked]) == 0
+    assert "accuracy: capacity within 3 %" in capsys.readouterr().out
+
+
+def test_nothing_is_said_of_an_accuracy_that_is_not_known(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where all capacities have bounds, the bounds say it."""
+    assert run_command(["capacity", file, "--set", "kv_cache.blocks=120"]) == 0
+    shown = capsys.readouterr().out
+    assert "accuracy" not in shown
+    assert shown.count("the capacity is between") == 2
 
 
 def test_the_least_row_limits_and_missing_estimates_have_a_reason(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -99,7 +100,7 @@ def test_a_run_says_that_its_load_is_not_sure() -> None:
     result = sq.run(offering(0.9))
     (warning,) = [one for one in result.warnings if "is not sure" in one]
     load = result.summary_rows[0]["load"]
-    low, high = (float(part.strip(" ,")) for part in warning.rsplit("the load between ", 1)[1].split("and"))
+    low, high = (float(part) for part in re.findall(r"between ([0-9.]+) and ([0-9.]+):", warning)[0])
     assert warning.startswith("chunked: the load of ")
     assert low <= load <= high
 

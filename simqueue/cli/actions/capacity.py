@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ _ROWS = (
     ("running, estimate", "", "estimated_running"),
 )
 """Label, unit and key of each row of the table."""
+_ACCURATE = 3
+"""Percent by which the closed form was off where it is not in doubt, at P90."""
 _ON_DEMAND = ("capacity_low_rps", "capacity_high_rps", "simulated_rps", "simulated_half_width_rps")
 
 
@@ -62,7 +65,7 @@ def capacity(
         found = policy_loads(loaded)
         values = {name: one.plain() for name, one in found.items()}
         if check:
-            _add_simulated(values, loaded)
+            _add_simulated(found, values, loaded)
         if json_:
             print_json(values)
         else:
@@ -74,13 +77,16 @@ def capacity(
                 typer.echo(f"written: {figure}")
 
 
-def _add_simulated(values: Mapping[str, dict[str, Any]], scenario: ResolvedScenario) -> None:
+def _add_simulated(
+    found: Mapping[str, PolicyLoad], values: Mapping[str, dict[str, Any]], scenario: ResolvedScenario
+) -> None:
     """Add what a backlog of each policy carries; None where none can be made, as without a capacity."""
     backlogs = carried(scenario)
     for name, of_policy in values.items():
         one = backlogs.get(name)
         of_policy["simulated_rps"] = None if one is None else one.rate_rps
         of_policy["simulated_half_width_rps"] = None if one is None else one.half_width_rps
+        of_policy["note"] = "; ".join(_notes(found[name], of_policy)) or None
 
 
 def _show(found: Mapping[str, PolicyLoad], values: Mapping[str, dict[str, Any]]) -> None:
@@ -90,13 +96,20 @@ def _show(found: Mapping[str, PolicyLoad], values: Mapping[str, dict[str, Any]])
     shown = [row for row in _ROWS if _is_shown(row[2], values)]
     lines = [(label, unit, [_cell(one, key) for one in values.values()]) for label, unit, key in shown]
     print_by_name(tuple(values), lines)
-    typer.echo(_accuracy(found))
+    accuracy = _accuracy(found, values)
+    if accuracy:
+        typer.echo(f"accuracy: {accuracy}")
     names: dict[str, list[str]] = {}
     for name, one in found.items():
-        for note in one.notes:
+        for note in _notes(one, values[name]):
             names.setdefault(note, []).append(name)
     for note, whose in names.items():
         typer.echo(f"{', '.join(whose)}: {note}")
+
+
+def _notes(found: PolicyLoad, values: Mapping[str, Any]) -> list[str]:
+    difference = _difference(found, values)
+    return [difference, *found.notes] if difference else found.notes
 
 
 def _is_shown(key: str, values: Mapping[str, dict[str, Any]]) -> bool:
@@ -104,14 +117,28 @@ def _is_shown(key: str, values: Mapping[str, dict[str, Any]]) -> bool:
     return key not in _ON_DEMAND or any(one.get(key) is not None for one in values.values())
 
 
-def _accuracy(found: Mapping[str, PolicyLoad]) -> str:
-    sure = [name for name, one in found.items() if one.capacity and not one.caution]
-    doubtful = any(one.caution for one in found.values())
-    whose = f" of {', '.join(sure)}" if doubtful else ""
-    of_capacity = [f"capacity{whose} within 2-3 %"] if sure else []
+def _accuracy(found: Mapping[str, PolicyLoad], values: Mapping[str, dict[str, Any]]) -> str:
+    """Return how accurate the values are of which nothing else is said, or an empty text."""
+    known = [name for name, one in found.items() if one.capacity]
+    sure = [name for name in known if not (found[name].doubt or _difference(found[name], values[name]))]
+    whose = "" if sure == known else f" of {', '.join(sure)}"
+    of_capacity = [f"capacity{whose} within {_ACCURATE} %"] if sure else []
     estimated = any(one.estimate for one in found.values())
     of_estimates = ["TPOT within 6 %, TTFT within 10-20 %"] if estimated else []
-    return "accuracy: " + ("; ".join([*of_capacity, *of_estimates]) or "not known")
+    return "; ".join([*of_capacity, *of_estimates])
+
+
+def _difference(found: PolicyLoad, values: Mapping[str, Any]) -> str:
+    """Return that a simulated backlog does not agree with the capacity, if there is one and it does not."""
+    rate_rps, half_rps = values.get("simulated_rps"), values.get("simulated_half_width_rps")
+    if rate_rps is None or half_rps is None or found.capacity is None:
+        return ""
+    low_rps, high_rps = found.low_rps, found.high_rps
+    if not found.doubt:
+        low_rps, high_rps = ((1 + sign * _ACCURATE / 100) * found.capacity.max_rate_rps for sign in (-1, 1))
+    if (low_rps or 0) - half_rps <= rate_rps <= (high_rps or math.inf) + half_rps:
+        return ""
+    return f"the simulated backlog is {abs(rate_rps / found.capacity.max_rate_rps - 1):.0%} away: the capacity is wrong"
 
 
 def _cell(values: Mapping[str, Any], key: str) -> str:
