@@ -42,9 +42,9 @@ class RunLoads:
     @property
     def warnings(self) -> tuple[str, ...]:
         """One line for each load that is missing or not sure."""
-        loads = self.offered
-        said = (found.warnings(name, exceeded=bool(loads[name].overloaded_share)) for name, found in self._found.items())
-        return tuple(chain.from_iterable(said))
+        at_times = {name: bool(load.overloaded_share) for name, load in self.offered.items()}
+        found = (one.warnings(name, exceeded=at_times[name]) for name, one in self._found.items())
+        return tuple(chain.from_iterable(found))
 
     @cached_property
     def _found(self) -> dict[str, PolicyLoad]:
