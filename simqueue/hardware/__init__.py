@@ -2,6 +2,7 @@
 
 from simqueue.hardware.allreduce import AllReduce
 from simqueue.hardware.gpu import Gpu, GpuSettings
+from simqueue.hardware.grouped import GroupedGemm
 from simqueue.hardware.library import (
     GpuChoice,
     ModelChoice,
@@ -23,6 +24,7 @@ __all__ = [
     "Gpu",
     "GpuChoice",
     "GpuSettings",
+    "GroupedGemm",
     "Model",
     "ModelChoice",
     "ModelSettings",

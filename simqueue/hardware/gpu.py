@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from pydantic import Field, model_validator
 
 from simqueue.hardware.allreduce import AllReduce, AllReduceSettings
+from simqueue.hardware.grouped import GroupedGemm, GroupedGemmSettings
 from simqueue.hardware.precision import WeightFormat
 from simqueue.settings import Count, Settings, invalid
 
@@ -39,6 +41,8 @@ class Gpu:
         Peak of the link per GPU and direction; None: unknown.
     allreduces : tuple of (int, AllReduce)
         Measured all-reduces by number of GPUs; empty: none were measured.
+    grouped_gemms : tuple of (WeightFormat, GroupedGemm)
+        Measured computation of experts by format of their weights; empty: none was measured.
     """
 
     name: str
@@ -51,10 +55,15 @@ class Gpu:
     link: str | None = None
     link_bytes_per_s: float | None = None
     allreduces: tuple[tuple[int, AllReduce], ...] = ()
+    grouped_gemms: tuple[tuple[WeightFormat, GroupedGemm], ...] = ()
 
     def allreduce(self, gpus: int) -> AllReduce | None:
         """Return the measured all-reduce over this number of GPUs; None if it was not measured."""
         return dict(self.allreduces).get(gpus)
+
+    def grouped_gemm(self, weights: WeightFormat) -> GroupedGemm | None:
+        """Return the measured computation of experts in this format; None if it was not measured."""
+        return dict(self.grouped_gemms).get(weights)
 
     def flops_for(self, weights: WeightFormat | None) -> float:
         """Return the dense peak for matrices in format `weights`; that of bf16 if the GPU has none of its own."""
@@ -114,6 +123,11 @@ class GpuSettings(Settings):
     allreduces: list[AllReduceSettings] = Field(
         default=[], description="measured all-reduces, by number of GPUs; without them, a preset uses link_bytes_per_s"
     )
+    grouped_gemms: list[GroupedGemmSettings] = Field(
+        default=[],
+        description="measured computation of routed experts, by format of their weights; without it, a preset uses "
+        "that of another GPU and says so",
+    )
 
     @model_validator(mode="after")
     def _memory_once(self) -> Self:
@@ -122,9 +136,13 @@ class GpuSettings(Settings):
         return self
 
     @model_validator(mode="after")
-    def _each_number_once(self) -> Self:
-        numbers = [measured.gpus for measured in self.allreduces]
-        for place, number in enumerate(numbers):
-            if number in numbers[:place]:
-                raise invalid("is there twice", "allreduces", place, "gpus", value=number)
+    def _each_measurement_once(self) -> Self:
+        _check_once([measured.gpus for measured in self.allreduces], "allreduces", "gpus")
+        _check_once([measured.weights for measured in self.grouped_gemms], "grouped_gemms", "weights")
         return self
+
+
+def _check_once(values: Sequence[int | str], key: str, name: str) -> None:
+    for place, value in enumerate(values):
+        if value in values[:place]:
+            raise invalid("is there twice", key, place, name, value=value)

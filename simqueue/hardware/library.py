@@ -122,6 +122,7 @@ def _gpu(settings: GpuSettings, description: str = "") -> Gpu:
         link=settings.link,
         link_bytes_per_s=settings.link_bytes_per_s,
         allreduces=tuple((measured.gpus, measured.measured()) for measured in settings.allreduces),
+        grouped_gemms=tuple((measured.weights, measured.measured()) for measured in settings.grouped_gemms),
     )
 
 

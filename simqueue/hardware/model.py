@@ -153,6 +153,18 @@ class Model:
         return self.expert_weights or self.weights
 
     @property
+    def expert_format(self) -> WeightFormat:
+        """Number format of the routed experts."""
+        return self.matrix_format or ("fp32" if self.dtype_bytes == BYTES["fp32"] else "bf16")
+
+    def without_experts(self) -> Model:
+        """Return the part that every token uses: the model without its routed experts."""
+        if self.experts is None:
+            return self
+        rest = self.parameters - self.expert_parameters
+        return replace(self, parameters=rest, experts=None, expert_weights=None)
+
+    @property
     def kv_number_bytes(self) -> float:
         """Bytes per number in the KV cache."""
         return self.dtype_bytes if self.kv_format is None else BYTES[self.kv_format]

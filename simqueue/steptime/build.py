@@ -72,8 +72,10 @@ def build_roofline(
 ) -> RooflineStepTime | CalibratedStepTime:
     """Return the ideal or the calibrated roofline, depending on the preset; see `build`."""
     preset = load_preset(settings.preset, base_dir)
+    if settings.expert_parallel and model.experts is None:
+        raise InputError(f"{model.name} has no experts; leave it out", "step_time", "expert_parallel")
     bandwidth_share, mfu = settings.shares(base_dir)
     if preset.ideal:
         return RooflineStepTime.of(model, gpu, tensor_parallel, bandwidth_share=bandwidth_share, mfu=mfu)
     values = preset.coefficients.model_copy(update={"bandwidth_share": bandwidth_share, "mfu": mfu})
-    return CalibratedStepTime.of(model, gpu, tensor_parallel, values, preset)
+    return CalibratedStepTime.of(model, gpu, tensor_parallel, values, preset, expert_parallel=settings.expert_parallel)

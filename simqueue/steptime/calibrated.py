@@ -9,7 +9,9 @@ from simqueue.errors import InputError
 from simqueue.hardware import AllReduce, Gpu, Model
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.steptime.coefficients import Coefficients
+from simqueue.steptime.experts import ExpertTime
 from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
+from simqueue.steptime.overlap import overlapped
 from simqueue.steptime.preset import Preset
 from simqueue.steptime.validity import hardware_notes, step_notes
 from simqueue.steptime.work import Term, Work
@@ -146,9 +148,11 @@ class CalibratedStepTime(StepTime):
     Attributes
     ----------
     work : Work
-        Bytes and FLOPs per GPU.
+        Bytes and FLOPs per GPU, without routed experts.
     rates : Rates
         Seconds per byte, FLOP, token, sequence and step.
+    experts : ExpertTime or None
+        The routed experts; None for a dense model.
     preset : Preset or None
         The source of the values; `warnings` compares steps with its valid range.
     notes : tuple of str
@@ -157,6 +161,7 @@ class CalibratedStepTime(StepTime):
 
     work: Work
     rates: Rates
+    experts: ExpertTime | None = None
     preset: Preset | None = None
     notes: tuple[str, ...] = ()
 
@@ -168,17 +173,28 @@ class CalibratedStepTime(StepTime):
         tensor_parallel: int,
         values: Coefficients,
         preset: Preset | None = None,
+        *,
+        expert_parallel: bool = False,
     ) -> CalibratedStepTime:
         """Return the step time of a model on `tensor_parallel` GPUs.
+
+        `expert_parallel`: each GPU has whole experts instead of a share of every expert.
 
         Raises
         ------
         InputError
-            If the heads cannot be divided over this many GPUs, or a value that all-reduces need is unknown.
+            If the heads or the experts cannot be divided over this many GPUs, or a value that all-reduces need is
+            unknown.
         """
         notes = () if preset is None else tuple(hardware_notes(preset, model, gpu, tensor_parallel))
-        work = Work.of(model, tensor_parallel)
-        return cls(work, Rates.of(values, model, gpu, tensor_parallel), preset, notes)
+        rest = model.without_experts()
+        return cls(
+            Work.of(rest, tensor_parallel),
+            Rates.of(values, rest, gpu, tensor_parallel),
+            ExpertTime.of(values, model, gpu, tensor_parallel, expert_parallel=expert_parallel),
+            preset,
+            notes,
+        )
 
     def seconds(self, batch: Batch) -> float:
         """Return the duration of one step."""
@@ -223,13 +239,14 @@ class CalibratedStepTime(StepTime):
         host_s = rates.host_s + rates.host_s_per_seq * seqs
         busy = self._gpu_s(batch) >= host_s
         reads = read_s >= compute_s
-        rest_s = self._matrices_s(read_s, compute_s) - max(read_s, compute_s)
+        rest_s = overlapped(read_s, compute_s, rates.overlap_exponent) - max(read_s, compute_s)
         return [
             Term("weights", read_s, weight_bytes, None, busy and reads, "memory"),
             Term("matrices and head", compute_s, None, layer_flops + head_flops, busy and not reads, "compute"),
             Term(
                 "reading and computing that do not overlap", rest_s, None, None, busy, "compute" if reads else "memory"
             ),
+            *(() if self.experts is None else self.experts.explain(tokens, busy=busy)),
             *self._attention_terms(batch, busy=busy),
             Term("launches", rates.prefill_fixed_s if batch.prefill else rates.fixed_s, None, None, busy, "latency"),
             Term("sequences", rates.s_per_seq * seqs, None, None, busy, "latency"),
@@ -273,15 +290,10 @@ class CalibratedStepTime(StepTime):
             work.linear_flops_per_token * tokens * rates.layer_s_per_flop
             + work.head_flops_per_row * batch.sampled_rows * rates.head_s_per_flop
         )
-        return self._matrices_s(read_s, compute_s) + fixed_s + rates.s_per_seq * seqs + self._allreduce_s(tokens)
-
-    def _matrices_s(self, read_s: float, compute_s: float) -> float:
-        """Return the time of the matrices: the longer of reading and computing, and what does not overlap."""
-        longer, shorter = (read_s, compute_s) if read_s >= compute_s else (compute_s, read_s)
-        exponent = self.rates.overlap_exponent
-        if exponent is None:
-            return longer
-        return float(longer * (1 + (shorter / longer) ** exponent) ** (1 / exponent))
+        other_s = overlapped(read_s, compute_s, rates.overlap_exponent)
+        if self.experts is not None:
+            other_s += self.experts.seconds(tokens)
+        return other_s + fixed_s + rates.s_per_seq * seqs + self._allreduce_s(tokens)
 
     def _allreduce_s(self, tokens: int) -> float:
         rates = self.rates

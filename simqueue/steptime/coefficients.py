@@ -48,6 +48,32 @@ class Coefficients(Settings):
         "ns",
         1e5,
     )
+    expert_bandwidth_share: float | None = _share(
+        "share of peak bandwidth at which routed experts are read; null: as measured on the GPU", None
+    )
+    expert_mfu: float | None = _share(
+        "share of the dense peak that routed experts reach; null: as measured on the GPU", None
+    )
+    expert_overlap_exponent: float | None = Field(
+        default=None,
+        ge=1,
+        le=50,
+        description="how well reading and computing experts overlap; null: as measured on the GPU",
+    )
+    expert_layer_us: float | None = Field(
+        default=None,
+        ge=0,
+        le=1e5,
+        description="routing, sorting of tokens and launches per layer with experts; null: as measured on the GPU",
+        json_schema_extra={"unit": "us"},
+    )
+    routing_correlation: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="how much more often two tokens of a step use the same expert than by chance: 0 not at all, "
+        "towards 1 always",
+    )
     layer_us: float = _time("launches, norms and activations per layer", "us", 1e5)
     prefill_layer_us: float = _time("additional time per layer in steps with prompt chunks", "us", 1e5)
     seq_us: float = _time("sampling and bookkeeping on the GPU per sequence", "us", 1e5)
@@ -66,6 +92,11 @@ class Coefficients(Settings):
     )
     host_seq_us: float = _time("additional least duration per sequence", "us", 1e6)
     step_ms: float = _time("CPU time per step during which the GPU waits", "ms", 1e5)
+
+    @property
+    def own_experts(self) -> bool:
+        """Whether the preset has rates of experts of its own, so that those measured on the GPU do not count."""
+        return self.expert_bandwidth_share is not None and self.expert_mfu is not None
 
     @property
     def own_allreduce(self) -> bool:

@@ -69,6 +69,11 @@ class RooflineSettings(Settings):
         le=1,
         description="model FLOPs utilisation: share of the dense peak that is reached; default: the preset's",
     )
+    expert_parallel: bool = Field(
+        default=False,
+        description="whether each GPU has whole experts of a mixture of experts, as with vLLM's "
+        "--enable-expert-parallel, instead of a share of every expert; a step then waits for the busiest GPU",
+    )
 
     @field_validator("preset")
     @classmethod
@@ -91,7 +96,9 @@ class RooflineSettings(Settings):
     def resolved(self, base_dir: Path = Path()) -> RooflineSettings:
         """Return the same settings with both shares set."""
         bandwidth_share, mfu = self.shares(base_dir)
-        return RooflineSettings(preset=self.preset, bandwidth_share=bandwidth_share, mfu=mfu)
+        return RooflineSettings(
+            preset=self.preset, bandwidth_share=bandwidth_share, mfu=mfu, expert_parallel=self.expert_parallel
+        )
 
 
 class TableSettings(Settings):

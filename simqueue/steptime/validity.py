@@ -28,6 +28,11 @@ def hardware_notes(preset: Preset, model: Model, gpu: Gpu, tensor_parallel: int)
             f"has to estimate all-reduces over {tensor_parallel} GPUs from the peak of the link: none were measured "
             f"on {gpu.name}"
         )
+    if model.experts and gpu.grouped_gemm(model.expert_format) is None and not preset.coefficients.own_experts:
+        yield (
+            f"has to take the rates of experts in {model.expert_format} from another GPU: none were measured on "
+            f"{gpu.name}"
+        )
     stored = model.matrix_format or "bf16"
     if valid.weights is not None and stored not in valid.weights:
         yield f"was fitted for weights in {_some(valid.weights)}; {model.name} has {stored}"

@@ -10,6 +10,7 @@ from typing import Final
 
 from simqueue.datafiles.csvtable import Row, read_table
 from studies.fidelity.evaluate import SERVED_PRESETS
+from studies.fidelity.moe_layers import LAYERS_FILE, reason_not_a_layer
 from studies.fidelity.served import GPUS, MODELS, SERVED_FILE, doubt, selected
 from studies.fidelity.steps import STEPS_FILE, reason_not_a_case
 
@@ -53,6 +54,10 @@ def _reasons(folder: Path) -> Iterator[tuple[str, str]]:
         why = _why_not_served(row)
         if why is not None:
             yield SERVED_FILE, why
+    for row in read_table(folder / LAYERS_FILE, LAYERS_FILE).rows():
+        why = reason_not_a_layer(row)
+        if why is not None:
+            yield LAYERS_FILE, why
 
 
 def _why_not_served(row: Row) -> str | None:

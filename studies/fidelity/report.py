@@ -23,7 +23,10 @@ from studies.fidelity.evaluate import (
 )
 from studies.fidelity.figures import METRIC_TITLES, draw_all
 from studies.fidelity.left_out import LeftOut, left_out
+from studies.fidelity.moe_layers import FittedLayers, fit_layers, layer_cases
+from studies.fidelity.moe_report import layer_section
 from studies.fidelity.replay import METRICS, RUNS, VERSION, Replay, replay
+from studies.fidelity.tables import table
 
 COMMAND: Final = "python -m studies.fidelity"
 
@@ -117,6 +120,7 @@ class Findings:
     parts: Sequence[Compared]
     served: Sequence[ComparedServed]
     beyond: Sequence[ComparedServed]
+    layers: Sequence[FittedLayers]
     left_out: Sequence[LeftOut]
     replays: Sequence[Replay]
 
@@ -128,6 +132,7 @@ def find(data: Path) -> Findings:
         parts=compare_parts(data),
         served=compare_served(data),
         beyond=compare_served(data, BEYOND_PRESETS),
+        layers=fit_layers(layer_cases(data)),
         left_out=left_out(data),
         replays=[replay(run, data) for run in RUNS],
     )
@@ -154,6 +159,7 @@ def write_report(found: Findings, out: Path) -> list[Path]:
     sections = [
         *_step_section(found.steps, found.parts),
         *_served_section(found.served),
+        *layer_section(found.layers),
         *_replay_section(found.replays),
         *_preset_section(found.steps, found.served),
         *_left_out_section(found.left_out, found.beyond),
@@ -166,19 +172,19 @@ def _step_section(steps: Sequence[Compared], parts: Sequence[Compared]) -> Itera
     yield _STEPS
     yield "![Predicted over measured step time](fidelity/steps.png)\n"
     yield "### By source, GPU and phase\n"
-    yield _table(_HEADER, [line for one in steps for line in _lines(one, phase_of, whole=True)])
+    yield table(_HEADER, [line for one in steps for line in _lines(one, phase_of, whole=True)])
     yield _largest_errors(steps)
     yield "### By source, GPU and tensor parallelism\n"
-    yield _table(_HEADER, [line for one in steps for line in _lines(one, _tp, whole=False)])
+    yield table(_HEADER, [line for one in steps for line in _lines(one, _tp, whole=False)])
     yield "### By source, GPU and model\n"
-    yield _table(_HEADER, [line for one in steps for line in _lines(one, lambda case: case.model.name, whole=False)])
+    yield table(_HEADER, [line for one in steps for line in _lines(one, lambda case: case.model.name, whole=False)])
     yield "### Parts of steps\n"
     yield (
         "vidur's rows are the layers without attention; norms, rope and activations are included. Nothing is fitted to "
         "them: they test the linear terms of the kernel presets. The data of these presets does not contain norms, "
         "rope and activations, so their time is missing from the predictions here.\n"
     )
-    yield _table(_HEADER, [line for one in parts for line in _lines(one, lambda case: str(case.group), whole=True)])
+    yield table(_HEADER, [line for one in parts for line in _lines(one, lambda case: str(case.group), whole=True)])
 
 
 def _largest_errors(steps: Sequence[Compared]) -> str:
@@ -238,7 +244,7 @@ def _served_section(served: Sequence[ComparedServed]) -> Iterator[str]:
     yield _served_table(served)
     for one in served:
         yield f"<details><summary>{one.tpot.source} on {one.tpot.gpu}, every row</summary>\n"
-        yield _table(
+        yield table(
             ("TP", "isl", "osl", "clients", "TPOT ms", "simulated", "error %", "TTFT ms", "simulated", "error %"),
             list(_served_lines(one)),
         )
@@ -262,7 +268,7 @@ def _served_table(served: Sequence[ComparedServed]) -> str:
                 _spread(one.kernels),
             )
         )
-    return _table(header, rows)
+    return table(header, rows)
 
 
 def _spread(percent: Percent) -> str:
@@ -294,7 +300,7 @@ def _replay_section(replays: Sequence[Replay]) -> Iterator[str]:
                 rows.append((one.run.title, title, f"{measured:,.1f}", f"{simulated:,.1f}", shown))
         preempted = (f"at least {one.measured_preemptions}", str(one.simulated_preemptions), "")
         rows.append((one.run.title, "preemptions", *preempted))
-    yield _table(("run", "ms", "measured", "replayed", "error %"), rows)
+    yield table(("run", "ms", "measured", "replayed", "error %"), rows)
     yield (
         "The log does not say how often a request was preempted. At each second the preempted requests are those that "
         "were scheduled and have not ended, minus those that run. Each increase of this number is at least that many "
@@ -324,17 +330,12 @@ def _preset_section(steps: Sequence[Compared], served: Sequence[ComparedServed])
         errors = "; ".join(f"{error.data} {error.mape_percent:.1f} ({error.rows})" for error in card.errors)
         loose = "; ".join(card.not_identified) or "-"
         rows.append((f"`{name}`", str(card.engine), str(card.fitted_on), errors, loose))
-    yield _table(("preset", "engine", "fitted on", "MAPE % (rows)", "not identified"), rows)
+    yield table(("preset", "engine", "fitted on", "MAPE % (rows)", "not identified"), rows)
 
 
 def _left_out_section(groups: Sequence[LeftOut], beyond: Sequence[ComparedServed]) -> Iterator[str]:
     yield _LEFT_OUT
-    yield _table(("table", "rows", "why"), [(f"`{group.table}`", str(group.rows), group.why) for group in groups])
+    yield table(("table", "rows", "why"), [(f"`{group.table}`", str(group.rows), group.why) for group in groups])
     yield _BEYOND
     yield _served_table(beyond)
     yield _ELSEWHERE
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"

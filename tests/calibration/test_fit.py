@@ -14,7 +14,7 @@ from simqueue.steptime.calibrated import CalibratedStepTime
 
 HERE = Path()
 GPU = load_gpu("h100-sxm", HERE)
-MODELS = [load_model("llama-3.1-8b", HERE), load_model("qwen3-32b", HERE)]
+MODELS = [load_model(name, HERE) for name in ("llama-3.1-8b", "qwen3-32b", "qwen3-30b-a3b")]
 TRUTH = Coefficients(
     bandwidth_share=0.83,
     mfu=0.71,
@@ -24,6 +24,11 @@ TRUTH = Coefficients(
     reread_gb=900.0,
     attention_mfu=0.58,
     walk_ns=21.0,
+    expert_bandwidth_share=0.78,
+    expert_mfu=0.45,
+    expert_overlap_exponent=1.6,
+    expert_layer_us=33.0,
+    routing_correlation=0.04,
     layer_us=26.0,
     prefill_layer_us=14.0,
     seq_us=6.0,
@@ -67,7 +72,7 @@ def cases(truth: Coefficients = TRUTH, noise: float = 0.0) -> list[StepCase]:
 
 
 def test_clean_data_gives_its_values_back() -> None:
-    """A fit to noiseless steps of two models on one to four GPUs recovers all fourteen values."""
+    """A fit to noiseless steps of three models on one to four GPUs recovers all nineteen values."""
     found = fit(cases(), FREE)
     for name in FREE:
         assert getattr(found.coefficients, name) == pytest.approx(getattr(TRUTH, name), rel=0.02), name

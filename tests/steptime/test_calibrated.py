@@ -151,11 +151,14 @@ def test_fp8_reads_half_and_multiplies_twice_as_fast() -> None:
 def test_experts_are_read_as_far_as_tokens_reach_them() -> None:
     """One decode reads 8 of 128 experts per layer, 32 decodes read the expected 111.8."""
     model = load_model("qwen3-30b-a3b", HERE)
-    one, many = (step_time(model=model, tensor_parallel=1).explain(decode(n, 1))[0].bytes_moved for n in (1, 32))
-    expert_bytes = 48 * 3 * 2048 * 768 * 2
-    assert many is not None
-    assert one is not None
-    assert (many - one) / expert_bytes == pytest.approx(128 * (1 - 0.9375**32) - 8, rel=1e-9)
+    prices = step_time(model=model, tensor_parallel=1)
+    one, many = (
+        {term.name: term.bytes_moved or 0.0 for term in prices.explain(decode(n, 1))}["experts, reading"]
+        for n in (1, 32)
+    )
+    expert_bytes, pair_bytes = 48 * 3 * 2048 * 768 * 2, 48 * (3 * 2048 + 6 * 768) * 2
+    expected = (128 * (1 - 0.9375**32) - 8) * expert_bytes + 31 * 8 * pair_bytes
+    assert many - one == pytest.approx(expected, rel=1e-9)
 
 
 def test_windows_cut_what_is_read() -> None:

@@ -23,6 +23,7 @@ def explain(
     gpu: str,
     preset: str,
     tensor_parallel: int,
+    expert_parallel: bool,
     decode: int,
     context: int,
     prefill: list[str] | None,
@@ -32,11 +33,12 @@ def explain(
     """Print the terms of the step, as a table or as JSON."""
     with flag("--preset"):
         load_preset(preset)
-    settings = validated(RooflineSettings, {"preset": preset}, "--preset")
+    settings = validated(RooflineSettings, {"preset": preset, "expert_parallel": expert_parallel}, "--preset")
     chosen, accelerator = load_hardware(model, gpu, weights)
     with flag("--tensor-parallel"):
         chosen.check_tensor_parallel(tensor_parallel)
-    step_time = build_roofline(settings, chosen, accelerator, tensor_parallel)
+    with flag("--expert-parallel"):
+        step_time = build_roofline(settings, chosen, accelerator, tensor_parallel)
     batch = _batch(decode, context, prefill or [])
     seconds, terms = step_time.seconds(batch), step_time.explain(batch)
     warnings = [*_memory_warnings(accelerator, chosen, tensor_parallel, batch), *step_time.warnings(as_columns(batch))]

@@ -47,6 +47,9 @@ def explain(
         Option("--preset", metavar="NAME", help="A name from `simqueue list presets`, or a path to a YAML file."),
     ] = "ideal",
     tensor_parallel: TensorParallel = 1,
+    expert_parallel: Annotated[
+        bool, Option("--expert-parallel", help="Each GPU has whole experts instead of a share of every expert.")
+    ] = False,
     decode: Annotated[int, Option("--decode", metavar="N", min=0, help="Number of requests that decode.")] = 0,
     context: Annotated[
         int,
