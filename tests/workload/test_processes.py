@@ -33,6 +33,11 @@ def times(keys: dict[str, Any], seed: int = 1, replication: int = 0, **stop: Any
     return process(**keys).times(stream(seed, replication, "arrivals"), **stop)
 
 
+def window_counts(keys: dict[str, Any], seed: int, window_s: float, n: int) -> np.ndarray:
+    """Return the numbers of arrivals in `n` windows, one after the other, of one long run."""
+    return np.histogram(times(keys, seed, until_s=n * window_s), n, (0, n * window_s))[0]
+
+
 RENEWALS: list[tuple[dict[str, Any], Any]] = [
     ({"process": "gamma", "cv": 3.5}, stats.gamma(1 / 3.5**2, scale=3.5**2)),
     ({"process": "gamma", "cv": 0.5}, stats.gamma(4, scale=0.25)),
@@ -149,9 +154,9 @@ def test_mmpp_counts_have_the_known_dispersion() -> None:
     begin, end = 0.5, 2.0
     limit = 1 + 2 * 25**2 * end * begin / ((end + begin) ** 2 * (30 * begin + 5 * end))
     assert this.dispersion == pytest.approx(limit, rel=1e-12)
-    counts = np.array([len(times(keys, 2, r, until_s=400.0)) for r in range(1500)])
+    counts = window_counts(keys, 2, 400.0, 1500)
     mean = 4000
-    # the limit is reached up to the correlation time over the window, 0.4 s in 400 s
+    # the limit is reached, and windows are independent, up to the correlation time over the window, 0.4 s in 400 s
     assert abs(counts.mean() - mean) < 4 * math.sqrt(limit * mean / 1500)
     assert abs(counts.var() / mean - limit) < 4 * limit * math.sqrt(2 / 1500) + limit * 0.4 / 400
 
@@ -265,7 +270,7 @@ def test_batches_are_compound_poisson() -> None:
     this = process(**keys)
     assert this.gap_scv == pytest.approx(7, rel=1e-12)
     assert this.dispersion == pytest.approx((12 + 16) / 4, rel=1e-9)
-    counts = np.array([len(times(keys, 1, r, until_s=50.0)) for r in range(500)])
+    counts = window_counts(keys, 1, 50.0, 500)
     assert abs(counts.mean() - 1000) < 4 * math.sqrt(7 * 1000 / 500)
     assert abs(counts.var() / 1000 - 7) < 4 * 7 * math.sqrt(2.1 / 500)
     gaps = np.diff(times(keys, 2, num_requests=100_000))
