@@ -12,16 +12,35 @@ from simqueue.request import Request
 from simqueue.steptime import StepTime
 from simqueue.steptime.linear import LinearStepTime
 
+from ..helpers.draws import (
+    BLOCK_SIZES,
+    HORIZONS_S,
+    OFTEN,
+    OUTPUTS,
+    PAUSES,
+    PROMPTS,
+    SEATS,
+    SPARE_BLOCKS,
+    SPARE_TOKENS,
+)
 from ..helpers.exact_times import CONSTANT, ROUGH_LINEAR, TICK_S
 from ..helpers.profiles import examples
 from .three_ways import Case, Pool, assert_three_ways_agree
 
-STEP_TIMES: tuple[StepTime, ...] = (
-    CONSTANT,
-    CONSTANT,
-    LinearStepTime(2**-8, 2**-12, 2**-9, 2**-13, 2**-16),
-    ROUGH_LINEAR,
+COSTS: st.SearchStrategy[StepTime] = st.sampled_from(
+    [CONSTANT, CONSTANT, LinearStepTime(2**-8, 2**-12, 2**-9, 2**-13, 2**-16), ROUGH_LINEAR]
 )
+PATIENCE = st.sampled_from([None] * 82 + [*range(41)])
+NAMES = st.sampled_from(["chunked", "continuous", "vllm", "vllm", "vllm-v0", "static", "llamacpp"])
+RELEASES = st.sampled_from(["wave_end", "own_end"])
+CONTEXTS = st.sampled_from([None] * 121 + [*range(40, 161)])
+WHEN_FULL = st.sampled_from([None, "error", "begin_again"])
+CHUNKS = st.sampled_from([None] * 9 + [*range(1, 10)])
+ORDERS = st.sampled_from(["fcfs", "shortest_output", "priority"])
+PREFILLS = st.sampled_from(["mixed", "separate"])
+WATERMARKS = st.sampled_from([0.0, 0.01])
+POLICIES = st.sampled_from(["fcfs", "fcfs", "priority"])
+THRESHOLDS = st.sampled_from([0, 0, 3])
 
 
 @st.composite
@@ -30,10 +49,10 @@ def traffic(draw: st.DrawFn) -> list[Request]:
     requests: list[Request] = []
     tick = 0
     for index in range(draw(st.integers(1, 12))):
-        tick += draw(st.sampled_from([0, 0, 0, 1, 1, 2, 5, 20]))
-        prompt = draw(st.integers(1, 6) | st.integers(1, 40))
-        output = draw(st.integers(1, 4) | st.integers(4, 40))
-        patience = draw(st.none() | st.none() | st.integers(0, 40))
+        tick += draw(PAUSES)
+        prompt = draw(PROMPTS)
+        output = draw(OUTPUTS)
+        patience = draw(PATIENCE)
         stream = draw(st.integers(1, 3))
         requests.append(
             Request(
@@ -53,34 +72,34 @@ def traffic(draw: st.DrawFn) -> list[Request]:
 @st.composite
 def policies(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """Names and keys of every policy."""
-    seats = draw(st.sampled_from([1, 2, 3, 4, 6, 8]))
-    scheduler = draw(st.sampled_from(["chunked", "continuous", "vllm", "vllm", "vllm-v0", "static", "llamacpp"]))
+    seats = draw(SEATS)
+    scheduler = draw(NAMES)
     if scheduler == "static":
-        return scheduler, {"max_num_seqs": seats, "release": draw(st.sampled_from(["wave_end", "own_end"]))}
+        return scheduler, {"max_num_seqs": seats, "release": draw(RELEASES)}
     if scheduler == "llamacpp":
         context = {
-            "n_ctx": draw(st.none() | st.integers(40, 160)),
+            "n_ctx": draw(CONTEXTS),
             "kv_unified": draw(st.booleans()),
-            "when_full": draw(st.sampled_from([None, "error", "begin_again"])),
+            "when_full": draw(WHEN_FULL),
         }
         return scheduler, {"n_parallel": seats, "n_batch": draw(st.integers(1, 80)), **context}
     keys: dict[str, Any] = {
         "max_num_seqs": seats,
-        "max_num_batched_tokens": draw(st.integers(seats, seats + 12) | st.integers(seats + 12, 80)),
+        "max_num_batched_tokens": seats + draw(SPARE_TOKENS),
     }
     if scheduler == "chunked":
-        keys["chunk_tokens"] = draw(st.none() | st.integers(1, 9))
-        keys["order"] = draw(st.sampled_from(["fcfs", "shortest_output", "priority"]))
+        keys["chunk_tokens"] = draw(CHUNKS)
+        keys["order"] = draw(ORDERS)
     elif scheduler == "continuous":
-        keys["prefill"] = draw(st.sampled_from(["mixed", "separate"]))
+        keys["prefill"] = draw(PREFILLS)
     elif scheduler == "vllm-v0":
         keys["enable_chunked_prefill"] = draw(st.booleans())
-        keys["watermark"] = draw(st.sampled_from([0.0, 0.01]))
+        keys["watermark"] = draw(WATERMARKS)
     else:
-        keys["policy"] = draw(st.sampled_from(["fcfs", "fcfs", "priority"]))
+        keys["policy"] = draw(POLICIES)
         keys["async_scheduling"] = draw(st.booleans())
-        keys["long_prefill_token_threshold"] = draw(st.sampled_from([0, 0, 3]))
-        keys["enable_chunked_prefill"] = draw(st.sampled_from([True, True, False]))
+        keys["long_prefill_token_threshold"] = draw(THRESHOLDS)
+        keys["enable_chunked_prefill"] = draw(OFTEN)
     return scheduler, keys
 
 
@@ -89,20 +108,19 @@ def cases(draw: st.DrawFn) -> Case:
     """A scenario in a pool that thrashes more often than not, with or without a horizon that cuts it."""
     requests = draw(traffic())
     scheduler, keys = draw(policies())
-    size = draw(st.sampled_from([1, 2, 3, 4, 16]))
+    size = draw(BLOCK_SIZES)
     largest = -(-max(request.prompt_tokens + request.output_tokens - 1 for request in requests) // size)
-    blocks = largest + draw(st.sampled_from([0, 0, 1, 2, 3, 8, 40]))
+    blocks = largest + draw(SPARE_BLOCKS)
     layouts = {"static": ["paged", "contiguous"], "llamacpp": ["paged"], "vllm-v0": ["paged"]}.get(
         scheduler, ["paged", "prefix", "prefix", "contiguous"]
     )
-    horizon = draw(st.none() | st.none() | st.integers(1, 120))
     return Case(
         requests,
         scheduler,
         keys,
-        Pool(draw(st.sampled_from(layouts)), blocks, size, draw(st.sampled_from([0, 0, 1]))),
-        draw(st.sampled_from(STEP_TIMES)),
-        float("inf") if horizon is None else horizon * TICK_S,
+        Pool(layouts[draw(st.integers(0, len(layouts) - 1))], blocks, size, (0, 0, 1)[draw(st.integers(0, 2))]),
+        draw(COSTS),
+        draw(HORIZONS_S),
     )
 
 

@@ -14,7 +14,20 @@ from simqueue.schedulers.limits import RequestLimits
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.steptime import StepTime
 
+from ..helpers.draws import (
+    BLOCK_SIZES,
+    HORIZONS_S,
+    OUTPUTS,
+    PAUSES,
+    PROMPTS,
+    SEATS,
+    SHIFTS_S,
+    SPARE_BLOCKS,
+    SPARE_TOKENS,
+)
 from ..helpers.exact_times import CONSTANT, EXACT_LINEAR, ROUGH_LINEAR, TICK_S
+
+DEADLINES = st.sampled_from([None] * 41 + [*range(41)])
 
 
 @dataclass(frozen=True)
@@ -58,18 +71,17 @@ class Case:
 def traffic(draw: st.DrawFn, most: int = 14) -> tuple[Request, ...]:
     """Requests in order of arrival, many at one instant, with few distinct lengths so that they tie."""
     number = draw(st.integers(1, most))
-    gaps = draw(st.lists(st.sampled_from([0, 0, 0, 1, 1, 2, 5, 20]), min_size=number, max_size=number))
-    shift_s = draw(st.sampled_from([0.0, 0.0, TICK_S / 2]))
+    shift_s = draw(SHIFTS_S)
     requests, tick = [], 0
-    for index, gap in enumerate(gaps):
-        tick += gap
-        deadline = draw(st.none() | st.integers(0, 40))
+    for index in range(number):
+        tick += draw(PAUSES)
+        deadline = draw(DEADLINES)
         requests.append(
             Request(
                 str(index),
                 tick * TICK_S + shift_s,
-                draw(st.integers(1, 6) | st.integers(1, 40)),
-                draw(st.integers(1, 4) | st.integers(4, 30)),
+                draw(PROMPTS),
+                draw(OUTPUTS),
                 priority=draw(st.integers(0, 2)),
                 deadline_s=None if deadline is None else tick * TICK_S + shift_s + deadline * TICK_S,
             )
@@ -78,22 +90,28 @@ def traffic(draw: st.DrawFn, most: int = 14) -> tuple[Request, ...]:
 
 
 orders = st.sampled_from(["fcfs", "fcfs", "shortest_prompt", "shortest_output", "priority", "deadline"])
+CHUNKS = st.sampled_from([None] * 9 + [*range(1, 10)])
+PREFILLS = st.sampled_from(["mixed", "separate"])
+BATCHES = st.sampled_from(["dynamic", "fixed"])
+WAVE_TIMEOUTS_S = st.sampled_from([0.0, TICK_S, 4 * TICK_S, 0.0123, 1.0])
+RELEASES = st.sampled_from(["wave_end", "own_end"])
+EMISSIONS = st.sampled_from(["as_made", "wave_end"])
 
 
 @st.composite
 def iteration_keys(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """Names and keys of the policies that decide at every step."""
-    seats = draw(st.sampled_from([1, 2, 3, 4, 6, 8]))
+    seats = draw(SEATS)
     keys: dict[str, Any] = {
         "max_num_seqs": seats,
-        "max_num_batched_tokens": draw(st.integers(seats, seats + 12) | st.integers(seats + 12, 80)),
+        "max_num_batched_tokens": seats + draw(SPARE_TOKENS),
         "order": draw(orders),
     }
-    scheduler = draw(st.sampled_from(["chunked", "continuous"]))
+    scheduler = ("chunked", "continuous")[draw(st.integers(0, 1))]
     if scheduler == "chunked":
-        keys["chunk_tokens"] = draw(st.none() | st.integers(1, 9))
+        keys["chunk_tokens"] = draw(CHUNKS)
     else:
-        keys["prefill"] = draw(st.sampled_from(["mixed", "separate"]))
+        keys["prefill"] = draw(PREFILLS)
     return scheduler, keys
 
 
@@ -108,12 +126,12 @@ def llamacpp_keys(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 def static_keys(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     """The static policy with every combination of its keys."""
     keys: dict[str, Any] = {"max_num_seqs": draw(st.integers(1, 5)), "order": draw(orders)}
-    keys["batch"] = draw(st.sampled_from(["dynamic", "fixed"]))
+    keys["batch"] = draw(BATCHES)
     if keys["batch"] == "fixed":
-        keys["wave_timeout_s"] = draw(st.sampled_from([0.0, TICK_S, 4 * TICK_S, 0.0123, 1.0]))
-    keys["release"] = draw(st.sampled_from(["wave_end", "own_end"]))
+        keys["wave_timeout_s"] = draw(WAVE_TIMEOUTS_S)
+    keys["release"] = draw(RELEASES)
     if keys["release"] == "wave_end":
-        keys["emit"] = draw(st.sampled_from(["as_made", "wave_end"]))
+        keys["emit"] = draw(EMISSIONS)
     return "static", keys
 
 
@@ -126,23 +144,23 @@ def cases(
     """A scenario whose pool is often just large enough for the largest request, and sometimes not even that."""
     requests = draw(traffic())
     scheduler, keys = draw(policies)
-    block_size = draw(st.sampled_from([1, 2, 3, 4, 16]))
+    block_size = draw(BLOCK_SIZES)
     contiguous = draw(st.integers(0, 7)) == 0 and scheduler != "llamacpp"
     fits = draw(st.integers(0, 7)) != 0
-    reserve_tokens = draw(st.none() | st.just(72)) if contiguous else None
+    reserve_tokens = 72 if contiguous and draw(st.booleans()) else None
     peaks = [reserve_tokens or request.prompt_tokens + request.output_tokens - 1 for request in requests]
     largest = -(-max(peaks) // block_size)
-    blocks = max(1, largest + draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3, 8, 40]) if fits else st.integers(-3, -1)))
+    blocks = max(1, largest + draw(SPARE_BLOCKS if fits else st.integers(-3, -1)))
     return Case(
         requests,
         scheduler,
         keys,
         blocks=blocks,
         block_size=block_size,
-        step_time=draw(st.sampled_from(step_times)),
-        watermark_blocks=draw(st.sampled_from([0, 0, 0, 1, blocks // 2])),
+        step_time=step_times[draw(st.integers(0, len(step_times) - 1))],
+        watermark_blocks=(0, 0, 0, 1, blocks // 2)[draw(st.integers(0, 4))],
         contiguous=contiguous,
         reserve_tokens=reserve_tokens,
         reject=draw(st.integers(0, 3)) != 0,
-        horizon_s=draw(st.just(float("inf")) | st.integers(1, 120).map(lambda n: n * TICK_S)),
+        horizon_s=draw(HORIZONS_S),
     )

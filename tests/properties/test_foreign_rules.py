@@ -143,14 +143,20 @@ def foreign(base: type[Any], own: Own) -> type[Any]:
     return Foreign
 
 
+# built once: building a strategy with alternatives costs more than drawing from it
+PAUSES = st.sampled_from([0, 0, 1, 2, 5, 20, 60])
+TIMEOUTS = st.sampled_from([None] * 60 + [*range(1, 61)])
+POOLS = st.sampled_from([None, "clients"])
+
+
 @st.composite
 def requests(draw: st.DrawFn) -> list[Request]:
     """Return requests on the grid of steps, with clients that time out, and shared prompts."""
     found, arrival_s = [], 0.0
     for index in range(draw(st.integers(1, 14))):
-        arrival_s += TICK_S * draw(st.sampled_from([0, 0, 1, 2, 5, 20, 60]))
+        arrival_s += TICK_S * draw(PAUSES)
         prompt, output = draw(st.integers(1, 30)), draw(st.integers(1, 40))
-        timeout = draw(st.none() | st.integers(1, 60))
+        timeout = draw(TIMEOUTS)
         found.append(
             Request(
                 str(index),
@@ -160,7 +166,7 @@ def requests(draw: st.DrawFn) -> list[Request]:
                 priority=draw(st.integers(0, 2)),
                 prompt=((draw(st.integers(1, 2)), 0, prompt),),
                 gives_up_s=None if timeout is None else arrival_s + TICK_S * timeout,
-                pool=draw(st.sampled_from([None, "clients"])),
+                pool=draw(POOLS),
             )
         )
     return found

@@ -17,7 +17,30 @@ from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.options import Observer
 from simqueue.steptime import StepTime
 
+from ..helpers.draws import (
+    HORIZONS_S,
+    OFTEN,
+    OUTPUTS,
+    PAUSES,
+    PROMPTS,
+    SEATS,
+    SHIFTS_S,
+    SPARE_BLOCKS,
+    SPARE_TOKENS,
+    USUALLY,
+)
 from ..helpers.exact_times import CONSTANT, EXACT_LINEAR, ROUGH_LINEAR, TICK_S
+
+# Built once: building a strategy with alternatives costs more than drawing from it.
+PRIORITIES = st.sampled_from([st.just(0), st.integers(0, 2)])
+KINDS = st.sampled_from(["own", "shared", "shared", "copy", "turn", "turn"])
+ANSWERS = st.sampled_from([50, 50, 50, 51])
+"""Mostly all give the same answer, so that some find what others are making."""
+THRESHOLDS = st.sampled_from([0, 0, 0, 1, 3, 5, 9])
+POLICIES = st.sampled_from(["fcfs", "fcfs", "priority"])
+OVERFLOWS = st.sampled_from(["stop", "stop", "skip"])
+BLOCK_SIZES = st.sampled_from([1, 2, 3, 4, 8, 16, 32])
+MODEL_LENGTHS = st.sampled_from([None, None, 25, 50])
 
 
 @dataclass(frozen=True)
@@ -71,21 +94,21 @@ class VllmCase:
 def traffic(draw: st.DrawFn, most: int = 14) -> tuple[Request, ...]:
     """Requests in order of arrival: families that share prompts and answers, next turns that may come too early."""
     number = draw(st.integers(1, most))
-    shift_s = draw(st.sampled_from([0.0, 0.0, TICK_S / 2]))
-    priorities = draw(st.sampled_from([0, 2]))
+    shift_s = draw(SHIFTS_S)
+    priority = draw(PRIORITIES)
     requests: list[Request] = []
     tick = 0
     for index in range(number):
-        tick += draw(st.sampled_from([0, 0, 0, 1, 1, 2, 5, 20]))
-        output_tokens = draw(st.integers(1, 4) | st.integers(4, 30))
+        tick += draw(PAUSES)
+        output_tokens = draw(OUTPUTS)
         prompt, stream = draw(identity(requests, index))
         requests.append(
             Request(
                 str(index),
                 tick * TICK_S + shift_s,
-                sum(length for _, _, length in prompt) if prompt else draw(st.integers(1, 6) | st.integers(1, 40)),
+                sum(length for _, _, length in prompt) if prompt else draw(PROMPTS),
                 output_tokens,
-                priority=draw(st.integers(0, priorities)),
+                priority=draw(priority),
                 prompt=prompt,
                 output_stream=stream,
             )
@@ -99,7 +122,7 @@ Segments = tuple[tuple[int, int, int], ...]
 @st.composite
 def identity(draw: st.DrawFn, before: list[Request], index: int) -> tuple[Segments | None, int | None]:
     """Token identity of one request: none, a shared beginning, a copy, or a next turn of one before it."""
-    kind = draw(st.sampled_from(["own", "shared", "shared", "copy", "turn", "turn"]))
+    kind = draw(KINDS)
     known = [request for request in before if request.prompt and request.output_stream is not None]
     if kind == "own":
         return None, None
@@ -107,16 +130,16 @@ def identity(draw: st.DrawFn, before: list[Request], index: int) -> tuple[Segmen
         pieces = [(draw(st.integers(1, 2)), 0, draw(st.integers(1, 30)))]
         if draw(st.booleans()):
             pieces.append((100 + index, 0, draw(st.integers(1, 20))))
-        return tuple(pieces), draw(st.sampled_from([500 + index, 500, None]))
-    other = draw(st.sampled_from(known))
+        return tuple(pieces), None if draw(st.integers(0, 2)) == 2 else 500 + index * draw(st.integers(0, 1))
+    other = known[draw(st.integers(0, len(known) - 1))]
     assert other.prompt is not None
     if kind == "copy":
         return other.prompt, other.output_stream
-    said = draw(st.sampled_from([other.output_tokens, max(1, other.output_tokens - 1), 40]))
+    said = (other.output_tokens, max(1, other.output_tokens - 1), 40)[draw(st.integers(0, 2))]
     pieces = [*other.prompt, (other.output_stream or 0, 0, said)]
     if draw(st.booleans()):
         pieces.append((200 + index, 0, draw(st.integers(1, 9))))
-    return tuple(pieces), draw(st.sampled_from([500 + index, 500]))
+    return tuple(pieces), 500 + index * draw(st.integers(0, 1))
 
 
 @st.composite
@@ -128,26 +151,26 @@ def vllm_cases(
 ) -> VllmCase:
     """A scenario whose pool is often just large enough for the largest request, and sometimes not even that."""
     requests = draw(traffic(most))
-    seats = draw(st.sampled_from([1, 2, 3, 4, 6, 8]))
-    threshold = draw(st.sampled_from([0, 0, 0, 1, 3, 5, 9]))
+    seats = draw(SEATS)
+    threshold = draw(THRESHOLDS)
     flags = {
         "max_num_seqs": seats,
-        "max_num_batched_tokens": draw(st.integers(seats, seats + 12) | st.integers(seats + 12, 80)),
-        "policy": draw(st.sampled_from(["fcfs", "fcfs", "priority"])),
-        "enable_chunked_prefill": draw(st.sampled_from([True, True, True, False])),
+        "max_num_batched_tokens": seats + draw(SPARE_TOKENS),
+        "policy": draw(POLICIES),
+        "enable_chunked_prefill": draw(USUALLY),
         "long_prefill_token_threshold": threshold,
         "long_prefill_token_threshold_adaptive": bool(threshold) and draw(st.booleans()),
         "scheduler_reserve_full_isl": draw(st.booleans()),
         "async_scheduling": draw(st.booleans()),
     }
     adaptive = flags["long_prefill_token_threshold_adaptive"]  # no version has it without sparing who is alone
-    rules = VllmV1Rules(adaptive or draw(st.booleans()), draw(st.sampled_from(["stop", "stop", "skip"])))
-    block_size = draw(st.sampled_from([1, 2, 3, 4, 8, 16, 32]))
-    max_model_len = draw(st.sampled_from([None, None, 25, 50]))
+    rules = VllmV1Rules(adaptive or draw(st.booleans()), draw(OVERFLOWS))
+    block_size = draw(BLOCK_SIZES)
+    max_model_len = draw(MODEL_LENGTHS)
     longest = max(request.prompt_tokens + request.output_tokens for request in requests)
     peak = min(longest, max_model_len or longest) - 1
     fits = draw(st.integers(0, 9)) != 0
-    extra = draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3, 8, 40]) if fits else st.integers(-3, -1))
+    extra = draw(SPARE_BLOCKS if fits else st.integers(-3, -1))
     blocks = max(1, -(-max(peak, 1) // block_size) + extra)
     return VllmCase(
         requests,
@@ -155,13 +178,13 @@ def vllm_cases(
         rules,
         blocks=blocks,
         block_size=block_size,
-        step_time=draw(st.sampled_from(step_times)),
-        watermark_blocks=draw(st.sampled_from([0, 0, 0, 1, blocks // 2])),
-        prefix_caching=draw(st.sampled_from([True, True, False])),
-        unhashed_first=draw(st.sampled_from([True, True, False])),
+        step_time=step_times[draw(st.integers(0, len(step_times) - 1))],
+        watermark_blocks=(0, 0, 0, 1, blocks // 2)[draw(st.integers(0, 4))],
+        prefix_caching=draw(OFTEN),
+        unhashed_first=draw(OFTEN),
         max_model_len=max_model_len,
-        reject=draw(st.integers(0, 4)) != 0,
-        horizon_s=draw(st.just(float("inf")) | st.integers(1, 120).map(lambda n: n * TICK_S)),
+        reject=draw(USUALLY),
+        horizon_s=draw(HORIZONS_S),
     )
 
 
@@ -198,7 +221,3 @@ def talking_cases(draw: st.DrawFn) -> VllmCase:
         prefix_caching=True,
         max_model_len=None,
     )
-
-
-ANSWERS = st.sampled_from([50, 50, 50, 51])
-"""Mostly all give the same answer, so that some find what others are making."""
