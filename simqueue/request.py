@@ -109,8 +109,10 @@ class Job:
         Its entry there: tokens less steps when it started, the step of its last token, its rank by admission.
     served_in : int
         The last step in which it was given prompt tokens.
+    submitted_s : float or None
+        When a front end handed it to the scheduler; None without a front end.
     first_scheduled_s, first_token_s, last_token_s : float or None
-        Times of what the client saw, in seconds.
+        When it was first part of a step, and when its first and its last token were made, in seconds.
     max_itl_s : float or None
         Longest gap between two of its tokens so far.
     preemptions, recomputed_tokens, cached_tokens, tokens_emitted : int
@@ -138,6 +140,7 @@ class Job:
         "recomputed_tokens",
         "request",
         "served_in",
+        "submitted_s",
         "tokens_emitted",
     )
 
@@ -153,6 +156,7 @@ class Job:
         self.last_step = 0
         self.rank = -1
         self.served_in = 0
+        self.submitted_s: float | None = None
         self.first_scheduled_s: float | None = None
         self.first_token_s: float | None = None
         self.last_token_s: float | None = None

@@ -11,6 +11,7 @@ from simqueue.errors import InputError, RunError
 from simqueue.experiment.build import build
 from simqueue.experiment.demand import Demand, asked_of, offered
 from simqueue.experiment.offered_load import server
+from simqueue.frontend import FrontEndTimes
 from simqueue.request import Request
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.schedulers import Policy
@@ -86,7 +87,7 @@ def carried(scenario: ResolvedScenario, seed: int = 0, *, most: int = MOST_REQUE
             continue  # without a capacity there is nothing to compare; the table says why
         described = server(built)
         if described is not None and asked.sample is not None:
-            backlog = _Backlog(policy.step_time, built, described, asked, asked.sample)
+            backlog = _Backlog(policy.step_time, built, described, asked, policy.front_end, asked.sample)
             found[policy.name] = _carried(backlog, stream(scenario.seed, seed, "capacity.check"), most)
     return found
 
@@ -99,6 +100,7 @@ class _Backlog:
     policy: Policy
     server: Server
     asked: Demand
+    front_end: FrontEndTimes | None
     sample: tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -110,7 +112,7 @@ def _carried(backlog: _Backlog, rng: np.random.Generator, most: int) -> Carried:
     drawn = rng.integers(len(prompts), size=many)
     pairs = list(zip(prompts[drawn].tolist(), outputs[drawn].tolist(), strict=True))
     requests = [Request(str(i), 0.0, prompt, output) for i, (prompt, output) in enumerate(pairs)]
-    rows = Simulation(requests, backlog.policy, step, RunOptions()).run().requests
+    rows = Simulation(requests, backlog.policy, step, RunOptions(front_end=backlog.front_end)).run().requests
     if described.batching == "static":  # from the first wave to the last one, all alike
         interval = mean_interval(_rates(rows["finish_s"], np.ones(many), (0.0, float(rows["finish_s"].max()))))
     else:

@@ -11,12 +11,14 @@ from simqueue.errors import InputError
 from simqueue.experiment.build import build_all
 from simqueue.experiment.demand import Demand, Offered, asked_of, offered
 from simqueue.experiment.limit import limit_of
+from simqueue.frontend import FrontEndTimes
 from simqueue.request import Request
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
 from simqueue.schedulers import Policy
 from simqueue.schedulers.declarations import declared_batching
 from simqueue.simulation.recording import Recording
 from simqueue.steptime import StepTime
+from simqueue.theory.front_end import behind_front_end, wait_s, with_front_end
 from simqueue.theory.limits import Capacity, Limit, Server
 from simqueue.theory.operating_point import OperatingPoint, operating_point, outside_domain
 
@@ -190,11 +192,36 @@ def _policy_load(
     if described is None:
         return PolicyLoad(None, None, None, f"no capacity law for the scheduler '{policy.scheduler}'")
     try:
-        return loaded(policy.step_time, described, asked_of(built, load, recording), estimates=estimates)
+        asked = asked_of(built, load, recording)
+        found = loaded(policy.step_time, described, asked, estimates=estimates)
+        return found if policy.front_end is None else _behind(found, policy.front_end, asked)
     except InputError as error:
         return PolicyLoad(None, None, None, str(error))
     except ArithmeticError as error:  # what is said about a run must not lose the run
         return PolicyLoad(None, None, None, f"the capacity law failed: {error}", failed=True)
+
+
+def _behind(found: PolicyLoad, times: FrontEndTimes, asked: Demand) -> PolicyLoad:
+    """Return the load of a policy with its front end."""
+    if found.capacity is None:
+        return found
+    capacity = behind_front_end(found.capacity, times, asked.lengths)
+    found = replace(found, capacity=capacity)
+    if capacity.binding == "front end" and found.doubt:
+        most_rps = capacity.max_rate_rps
+        if found.low_rps is not None and found.low_rps >= most_rps:
+            found = replace(found, doubt="", low_rps=None, high_rps=None)
+        elif found.high_rps is not None:
+            found = replace(found, high_rps=min(found.high_rps, most_rps))
+    if asked.rate_rps is None:
+        return found
+    load = asked.rate_rps / capacity.max_rate_rps
+    if found.estimate is None:
+        return replace(found, load=load)
+    waited_s = wait_s(times, asked.lengths, asked.rate_rps, asked.gap_scv)
+    if waited_s is None:
+        return replace(found, load=load, estimate=None, no_estimate="the front end is busy or overloaded")
+    return replace(found, load=load, estimate=with_front_end(found.estimate, times, asked.lengths, waited_s, load))
 
 
 def loaded(

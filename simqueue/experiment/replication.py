@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from simqueue.experiment.build import build_all
 from simqueue.request import Request
 from simqueue.results.policyrun import PolicyRun
-from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
 from simqueue.scenario.traffic import make_traffic
 from simqueue.schedulers import Policy
 from simqueue.simulation import RunOptions, Simulation
@@ -81,7 +81,7 @@ def replicate(
     for policy in scenario.policies:
         name, step_time = policy.name, policy.step_time
         on_end = _reporter(progress, name, traffic.expected_requests)
-        chosen = options(scenario, check=check)
+        chosen = options(scenario, policy, check=check)
         sinks = None if stream is None else stream.sinks(name)
         simulation = Simulation(traffic, built[name], step_time, chosen, on_end, sinks=sinks)
         recording = simulation.run()
@@ -92,8 +92,8 @@ def replicate(
     return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), built, traffic.notes)
 
 
-def options(scenario: ResolvedScenario, *, check: bool) -> RunOptions:
-    """Return the run options of a scenario."""
+def options(scenario: ResolvedScenario, policy: ResolvedPolicy, *, check: bool) -> RunOptions:
+    """Return the run options of a policy of a scenario."""
     resolution_s = scenario.clock_resolution_s
     return RunOptions(
         horizon_s=NEVER_S if scenario.horizon_s is None else scenario.horizon_s,
@@ -101,6 +101,7 @@ def options(scenario: ResolvedScenario, *, check: bool) -> RunOptions:
         check=check,
         ticks_per_s=None if resolution_s is None else round(1 / resolution_s),
         max_queued_requests=scenario.max_queued_requests,
+        front_end=policy.front_end,
     )
 
 

@@ -45,8 +45,9 @@ class Latencies:
 
     @property
     def queue_s(self) -> Floats:
-        """Time to the start of the first step with this request; undefined if there is none."""
-        return np.asarray(self._requests["first_scheduled_s"] - self._requests["arrival_s"])
+        """Time from the scheduler's receipt to the start of the first step with it; undefined if there is none."""
+        waited_s = self._requests["first_scheduled_s"] - self._requests["arrival_s"]
+        return np.asarray(waited_s - front_end_s(self._requests))
 
     @property
     def ttft_s(self) -> Floats:
@@ -54,13 +55,14 @@ class Latencies:
 
         Undefined if no token was emitted.
         """
-        return np.asarray(self._requests["first_token_s"] - self._requests["arrival_s"])
+        return np.asarray(self._seen_s - self._requests["arrival_s"])
 
     @property
     def tpot_s(self) -> Floats:
-        """Time per output token after the first: (E2EL - TTFT) / (tokens - 1).
+        """Time per output token after the first, as the tokens are made: (last - first) / (tokens - 1).
 
-        Undefined for outputs of one token and for requests that have not finished.
+        That is (E2EL - TTFT) / (tokens - 1) unless a front end holds back the first token. Undefined for outputs of one
+        token and for requests that have not finished.
         """
         requests = self._requests
         finished = has_status(requests, Status.FINISHED)
@@ -70,7 +72,15 @@ class Latencies:
     def e2el_s(self) -> Floats:
         """End-to-end latency, to the last token; undefined for requests that have not finished."""
         finished = has_status(self._requests, Status.FINISHED)
-        return np.where(finished, self._requests["finish_s"] - self._requests["arrival_s"], np.nan)
+        ends_s = np.fmax(self._requests["finish_s"], self._seen_s)
+        return np.where(finished, ends_s - self._requests["arrival_s"], np.nan)
+
+    @property
+    def _seen_s(self) -> Floats:
+        """When the client saw the first token."""
+        first_s = np.asarray(self._requests["first_token_s"])
+        delay_s = self._requests.get("first_token_delay_s")
+        return first_s if delay_s is None else first_s + delay_s
 
     @property
     def max_itl_s(self) -> Floats:
@@ -81,6 +91,12 @@ class Latencies:
 def client_wait_s(requests: Mapping[str, NDArray[Any]]) -> Floats:
     """Return how long each request waited at its client, for a free connection or for a retry, in seconds."""
     return np.asarray(requests["arrival_s"] - requests.get("wanted_s", requests["arrival_s"]))
+
+
+def front_end_s(requests: Mapping[str, NDArray[Any]]) -> Floats:
+    """Return how long each request was on its way to the scheduler, through a front end, in seconds; 0 without one."""
+    on_the_way_s = requests.get("submitted_s", np.full(1, np.nan)) - requests["arrival_s"]
+    return np.asarray(np.nan_to_num(on_the_way_s, nan=0.0), dtype=np.float64)
 
 
 def tpot_s(first_token_s: Floats, finish_s: Floats, tokens: Integers, finished: Mask) -> Floats:

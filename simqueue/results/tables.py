@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
-from simqueue.results.metrics import Latencies, client_wait_s
+from simqueue.results.metrics import Latencies, client_wait_s, front_end_s
 from simqueue.results.summary import SUMMARY_TYPES, column_type
 
 if TYPE_CHECKING:
@@ -54,14 +54,20 @@ STEP_TYPES: dict[str, str] = {
     "preempted": "int64",
 }
 
-_WITHOUT: Final = {"client_wait_ms": "float64", "attempt": "int64"}
+_WITHOUT: Final = {
+    "client_wait_ms": "float64",
+    "front_end_ms": "float64",
+    "first_token_delay_ms": "float64",
+    "attempt": "int64",
+}
 """Optional columns that are 0, and not undefined, for a run in which no request needs them."""
 
 
 def requests_table(recording: Recording, policy: str, replication: int) -> pd.DataFrame:
     """Return one row per request, in order of arrival, with the columns and types of `REQUEST_TYPES`.
 
-    The columns request_class, client_wait_ms, attempt, session and client follow if any request has such a value.
+    The columns request_class, front_end_ms, first_token_delay_ms, client_wait_ms, attempt, session and client follow if
+    any request has such a value.
     Missing values are NaN in float columns and ``pd.NA`` elsewhere. docs/reference/metrics.md defines every column.
     """
     columns: dict[str, Any] = dict(recording.requests)
@@ -80,8 +86,11 @@ def _client_columns(columns: dict[str, Any]) -> dict[str, str]:
     """Return the types of the columns about clients that any request needs; add `client_wait_ms` to `columns`."""
     types: dict[str, str] = {}
     columns["client_wait_ms"] = 1000 * client_wait_s(columns)
-    if columns["client_wait_ms"].any():
-        types["client_wait_ms"] = _WITHOUT["client_wait_ms"]
+    columns["front_end_ms"] = 1000 * front_end_s(columns)
+    columns["first_token_delay_ms"] = 1000 * columns.get("first_token_delay_s", np.zeros(1))
+    for name in ("front_end_ms", "first_token_delay_ms", "client_wait_ms"):
+        if columns[name].any():
+            types[name] = _WITHOUT[name]
     if "attempt" in columns and columns["attempt"].any():
         types["attempt"] = _WITHOUT["attempt"]
     for name in ("session", "client"):

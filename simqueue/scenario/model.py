@@ -13,6 +13,7 @@ from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationEr
 from simqueue.datafiles.limits import MOST_KEYS
 from simqueue.datafiles.yamlfile import Document
 from simqueue.errors import Problem
+from simqueue.frontend import FrontEndSettings
 from simqueue.hardware import DtypeSettings, GpuChoice, ModelChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.names import LONGEST_NAME, PLAIN_RULE, is_plain
@@ -59,6 +60,9 @@ class Scenario(Settings):
     step_time: StepTimeSettings | None = Field(
         None,
         description="duration of a step; null: the roofline of model and gpu, which must both be given",
+    )
+    front_end: FrontEndSettings | None = Field(
+        None, description="time of requests outside the scheduler and the GPU; null: none"
     )
     kv_cache: KVCacheSettings = Field(
         default_factory=KVCacheSettings, description="layout, size and rules of the KV cache"
@@ -178,7 +182,7 @@ class Scenario(Settings):
         policy = self.policy(policy_name)
         own = getattr(policy, key)
         # for these keys null is a value: no GPU, no limit, the roofline
-        null_counts = key in policy.model_fields_set and key in ("gpu", "step_time", "max_model_len")
+        null_counts = key in policy.model_fields_set and key in ("gpu", "step_time", "front_end", "max_model_len")
         return own if own is not None or null_counts else getattr(self, key)
 
     def step_time_for(self, policy_name: str) -> StepTimeSettings:

@@ -12,6 +12,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from simqueue.engines import ENGINES
+from simqueue.frontend import FrontEndSettings
 from simqueue.hardware import GpuChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.names import nearest, unknown
@@ -32,6 +33,9 @@ class PolicySettings(Settings):
     )
     step_time: StepTimeSettings | None = Field(
         None, description="step time of this policy; replaces the scenario's as a whole"
+    )
+    front_end: FrontEndSettings | None = Field(
+        None, description="front end of this policy; replaces the scenario's as a whole; null: none"
     )
     kv_cache: KVCacheSettings | None = Field(
         None, description="KV cache of this policy; keys that are not given are the scenario's"

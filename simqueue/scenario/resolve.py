@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from simqueue.engines import ENGINES, CacheRules, Deployment, ResolvedEngine
 from simqueue.engines.base import Maker
 from simqueue.errors import InputError, Problem, about
+from simqueue.frontend import FrontEndSettings, FrontEndTimes
 from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.kvcache import KVCache
 from simqueue.kvcache.settings import KVCacheSettings
@@ -96,6 +97,7 @@ def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:
         gpu=gpu,
         tensor_parallel=tensor_parallel,
         step_time=_step_time(scenario.step_time_for(name), model, gpu, tensor_parallel, scenario),
+        front_end=_front_end(scenario.value_for(name, "front_end")),
         kv_cache=resolved_cache,
         longest_request_tokens=longest,
         warnings=(*([note] if note else []), *doubts),
@@ -198,6 +200,10 @@ def _step_time(
     file_key = {"roofline": ("preset",), "table": ("path",)}.get(settings.kind, ())
     with about("step_time", *file_key):
         return build_step_time(settings, model, gpu, tensor_parallel, scenario.base_dir)
+
+
+def _front_end(settings: FrontEndSettings | None) -> FrontEndTimes | None:
+    return None if settings is None else settings.times()
 
 
 def _cache(

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from simqueue.engines import GIVEN, CacheRules, ResolvedEngine
 from simqueue.engines.base import Maker
 from simqueue.errors import InputError, KeyPath, about, inside
+from simqueue.frontend import FrontEndTimes
 from simqueue.hardware import Gpu, Model
 from simqueue.names import unknown
 from simqueue.scenario.precision import PrecisionSettings
@@ -80,6 +81,8 @@ class ResolvedPolicy:
         GPUs that share the model.
     step_time : StepTime
         How long a step takes.
+    front_end : FrontEndTimes or None
+        What requests go through before the scheduler; None: nothing.
     kv_cache : ResolvedCache
     longest_request_tokens : int or None
         Most tokens (prompt + output) of a request; None: no limit.
@@ -96,6 +99,7 @@ class ResolvedPolicy:
     gpu: Gpu | None
     tensor_parallel: int
     step_time: StepTime
+    front_end: FrontEndTimes | None
     kv_cache: ResolvedCache
     longest_request_tokens: int | None
     warnings: tuple[str, ...] = ()

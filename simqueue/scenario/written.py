@@ -11,7 +11,7 @@ from typing import Any
 from simqueue.datafiles.yamlfile import Document
 from simqueue.errors import InputError, KeyPath, Problem, show
 
-SHARED_KEYS = ("gpu", "tensor_parallel", "step_time", "kv_cache", "max_model_len")
+SHARED_KEYS = ("gpu", "tensor_parallel", "step_time", "front_end", "kv_cache", "max_model_len")
 """Top-level keys that a policy can also have for itself."""
 
 _TOP = (0, 0)

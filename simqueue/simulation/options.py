@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from simqueue.frontend import FrontEndTimes
 from simqueue.schedulers.base import Plan
 
 NEVER_S = float("inf")
@@ -26,6 +27,8 @@ class RunOptions:
         Step ends are rounded to this many ticks per second; None: not rounded.
     max_queued_requests : int or None
         Requests that arrive while no seat is free and this many are waiting are rejected; None: no limit.
+    front_end : FrontEndTimes or None
+        What requests go through before the scheduler; None: nothing.
     """
 
     horizon_s: float = NEVER_S
@@ -33,6 +36,7 @@ class RunOptions:
     check: bool = False
     ticks_per_s: int | None = None
     max_queued_requests: int | None = None
+    front_end: FrontEndTimes | None = None
 
 
 @dataclass(frozen=True, slots=True)

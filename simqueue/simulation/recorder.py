@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from simqueue.errors import RunError
+from simqueue.frontend import FrontEndTimes
 from simqueue.kvcache import KVCache, PrefixKVCache
 from simqueue.request import Job, Status
 from simqueue.schedulers.base import Plan
@@ -27,9 +28,11 @@ class Recorder:
         Whether padded rows and idle slots are counted (policies with padded batches).
     policy : str
         Name of the policy's class, for errors.
+    front_end : FrontEndTimes, optional
+        What delays first tokens on their way to the clients.
     """
 
-    def __init__(self, *, counts_slots: bool, policy: str = "policy") -> None:
+    def __init__(self, *, counts_slots: bool, policy: str = "policy", front_end: FrontEndTimes | None = None) -> None:
         self.tokens = TokenLog(policy)
         self._policy = policy
         self.rows = StepRows()
@@ -42,7 +45,7 @@ class Recorder:
         self._streamed = False
         self._counts_slots = counts_slots
         self._slot_steps = self._idle_slot_steps = 0
-        self._requests = RequestRows()
+        self._requests = RequestRows(front_end)
 
     def stream_to(self, sinks: Sinks) -> None:
         """Write all tables to sinks named requests, steps and gaps, instead of keeping them."""
@@ -78,9 +81,11 @@ class Recorder:
     def failed(self, job: Job, now_s: float, reason: str) -> None:
         """Log that the server ended `job` with an error while it ran."""
         self.tokens.left(job)
-        self._inside_changes(now_s)
-        del self.inside[job]
-        self._end(job, Status.REJECTED, now_s, reason=reason)
+        self._leave(job, now_s, Status.REJECTED, reason=reason)
+
+    def turned_away(self, job: Job, now_s: float, reason: str) -> None:
+        """Log that `job` was rejected behind the front end, before any replica had it."""
+        self._leave(job, now_s, Status.REJECTED, reason=reason, replica=-1)
 
     def never_sent(self, job: Job, now_s: float, status: Status) -> None:
         """Log that `job` ended at its client and never reached the server."""
@@ -218,12 +223,12 @@ class Recorder:
         self.inside_area_s += len(self.inside) * (now_s - self._changed_s)
         self._changed_s = now_s
 
-    def _leave(self, job: Job, now_s: float, status: Status) -> None:
+    def _leave(self, job: Job, now_s: float, status: Status, reason: str | None = None, replica: int = 0) -> None:
         if job not in self.inside:
             raise RunError(f"{self._policy}: '{job.request.request_id}' leaves twice")
         self._inside_changes(now_s)
         del self.inside[job]
-        self._end(job, status, now_s)
+        self._end(job, status, now_s, reason, replica)
 
     def _end(self, job: Job, status: Status, now_s: float, reason: str | None = None, replica: int = 0) -> None:
         self.ended_count += 1

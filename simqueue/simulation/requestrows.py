@@ -10,6 +10,7 @@ from math import nan
 from operator import attrgetter
 from typing import Any
 
+from simqueue.frontend import FrontEndTimes
 from simqueue.request import Job, Request, Status
 from simqueue.simulation.columns import Columns
 from simqueue.simulation.recording import Table
@@ -29,7 +30,7 @@ _ASKED = (
 """Columns read from a request."""
 _HAPPENED = ("index", "output_tokens", "preemptions", "cached_tokens", "recomputed_tokens", "tokens_emitted")
 """Columns read from a job; its output tokens are the due tokens."""
-_TIMES = ("first_scheduled_s", "first_token_s", "last_token_s", "max_itl_s")
+_TIMES = ("submitted_s", "first_scheduled_s", "first_token_s", "last_token_s", "max_itl_s")
 """Columns read from a job that can be missing."""
 
 _asked, _happened, _times = attrgetter(*_ASKED), attrgetter(*_HAPPENED), attrgetter(*_TIMES)
@@ -37,6 +38,11 @@ _asked, _happened, _times = attrgetter(*_ASKED), attrgetter(*_HAPPENED), attrget
 
 class RequestRows:
     """Requests that have ended.
+
+    Parameters
+    ----------
+    front_end : FrontEndTimes or None
+        What delays first tokens on their way to the clients.
 
     Attributes
     ----------
@@ -47,7 +53,8 @@ class RequestRows:
         By id, requests with more than an arrival and lengths (`Request.is_special`).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, front_end: FrontEndTimes | None = None) -> None:
+        self._front_end = front_end
         self.columns = Columns(
             index="q",
             request_id="o",
@@ -59,8 +66,10 @@ class RequestRows:
             status="o",
             reject_reason="o",
             replica="q",
+            submitted_s="d",
             first_scheduled_s="d",
             first_token_s="d",
+            first_token_delay_s="d",
             last_token_s="d",
             finish_s="d",
             max_itl_s="d",
@@ -96,6 +105,7 @@ class RequestRows:
             "due_tokens": happened["output_tokens"],
             **dict(zip(_TIMES, map(_seconds, zip(*map(_times, jobs), strict=True)), strict=True)),
             **dict(zip(_ASKED, zip(*map(_asked, requests), strict=True), strict=True)),
+            "first_token_delay_s": self._delays_s(requests),
             "status": [status.value for status in statuses],
             "reject_reason": reasons,
             "replica": replicas,
@@ -105,6 +115,12 @@ class RequestRows:
             "wanted_s": [request.arrival_s if request.wanted_s is None else request.wanted_s for request in requests],
         }
         self.columns.extend([columns[name] for name in self.columns.names])
+
+    def _delays_s(self, requests: Sequence[Request]) -> list[float]:
+        front_end = self._front_end
+        if front_end is None:
+            return [0.0] * len(requests)
+        return [front_end.delay_s(request.prompt_tokens) for request in requests]
 
 
 def _seconds(times_s: Iterable[float | None]) -> list[float]:

@@ -10,6 +10,7 @@ from typing import Any
 import simpy
 from simpy.events import Event
 
+from simqueue.frontend import FrontEnd
 from simqueue.request import Job, Request, Status
 from simqueue.schedulers.base import Policy
 from simqueue.simulation import clock
@@ -58,7 +59,10 @@ class Simulation:
         sinks: Sinks | None = None,
     ) -> None:
         self.env = simpy.Environment()
-        self.recorder = Recorder(counts_slots=policy.counts_idle_slots, policy=type(policy).__name__)
+        self._front_end = None if options.front_end is None else FrontEnd(options.front_end)
+        self.recorder = Recorder(
+            counts_slots=policy.counts_idle_slots, policy=type(policy).__name__, front_end=options.front_end
+        )
         if sinks is not None:
             self.recorder.stream_to(sinks)
         self.policy = policy
@@ -66,6 +70,8 @@ class Simulation:
         self.options = options
         self._on_end = on_end
         self._done: dict[Job, Event] = {}
+        self._in_front: dict[Job, None] = {}
+        """Requests in the front end, which the scheduler does not know yet."""
         self._last_event_s = 0.0
         self.replica = Replica(self.env, policy, step_time, self.recorder, options, self._finish, observer)
         self._arrived = 0
@@ -129,7 +135,8 @@ class Simulation:
             return Status.TIMED_OUT
         job = Job(request, self._arrived)
         self._arrived += 1
-        reason = self.policy.rejection(request) or self._full_queue()
+        front_end = self._front_end
+        reason = self.policy.rejection(request) or (self._full_queue() if front_end is None else None)
         if reason is not None:
             self.recorder.rejected(job, now_s, reason)
             self._report_end()
@@ -137,12 +144,44 @@ class Simulation:
         self.recorder.arrived(job, now_s)
         done = Event(self.env)
         self._done[job] = done
-        self.replica.submit(job)
+        if front_end is None:
+            self.replica.submit(job)
+        else:
+            self._enter(front_end, job, now_s)
         if request.gives_up_s is not None:
             timer = clock.at(self.env, request.gives_up_s, Order.TIMEOUT)
             timer.callbacks.append(lambda _: self._time_out(job))
         status: Status = yield done
+        if front_end is not None and job.first_token_s is not None and status is FINISHED:
+            seen_s = job.first_token_s + front_end.times.delay_s(request.prompt_tokens)
+            if seen_s > clock.now(self.env):
+                yield clock.at(self.env, seen_s, Order.STEP_END)
         return status
+
+    def _enter(self, front_end: FrontEnd, job: Job, now_s: float) -> None:
+        """Send a request through the front end."""
+        self._in_front[job] = None
+        passed_s = front_end.passed_s(now_s, job.request.prompt_tokens, self.policy.due_tokens(job.request))
+        if passed_s > now_s:
+            passed = clock.at(self.env, passed_s, ARRIVAL)
+            passed.callbacks.append(lambda _: self._passed(job))
+        else:
+            self._passed(job)
+
+    def _passed(self, job: Job) -> None:
+        """Hand a request to the scheduler, unless its client has gone or the queue is full."""
+        if job not in self._in_front:
+            return
+        del self._in_front[job]
+        job.submitted_s = clock.now(self.env)
+        reason = self._full_queue()
+        if reason is None:
+            self.replica.submit(job)
+            return
+        self._last_event_s = job.submitted_s
+        self.recorder.turned_away(job, job.submitted_s, reason)
+        self._report_end()
+        clock.happen(self._done.pop(job), Status.REJECTED)
 
     def _full_queue(self) -> str | None:
         """Return why no request can join the queue now, or None. Requests that will get a free seat do not count."""
@@ -165,13 +204,21 @@ class Simulation:
         done = self._done.pop(job, None)
         if done is not None:
             self._last_event_s = clock.now(self.env)
-            served = self.replica.cancel(job)
+            served = self._cancel(job)
             self._report_end()
             clock.happen(
                 done, Status.TIMED_OUT
             )  # its client reacts before the clients of requests that leave because of it
             for other in served:
                 self._finish(other)
+
+    def _cancel(self, job: Job) -> list[Job]:
+        """Cancel a request wherever it is; return the requests that leave with all their tokens because of it."""
+        if job not in self._in_front:
+            return self.replica.cancel(job)
+        del self._in_front[job]
+        self.recorder.timed_out(job, clock.now(self.env))
+        return []
 
     def _finish(self, job: Job, status: Status = FINISHED) -> None:
         self._last_event_s = clock.now(self.env)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Resource = Literal["slots", "tokens", "kv", "compute"]
+Resource = Literal["slots", "tokens", "kv", "compute", "front end"]
+_ALWAYS_FELT = ("compute", "front end")
 COMPUTE_BOUND = 1.01
 """Compute is the limit if unlimited slots, tokens and KV would raise the rate by less than this factor."""
 
@@ -69,7 +70,8 @@ class Capacity:
     max_rate_rps : float
         Largest rate in requests per second; above it the queue grows without bound.
     binding : str
-        The resource that limits the rate: slots, tokens, kv or compute; for static batching slots or kv.
+        The resource that limits the rate: slots, tokens, kv, compute or front end; for static batching slots, kv or
+        front end.
     limits_rps : mapping of resource to float
         Largest rate if this were the only limit; for compute, if there were no other. None is below `max_rate_rps`.
     steps_per_request : float
@@ -94,7 +96,8 @@ class Capacity:
             return dict(self.limits_rps)
         felt = COMPUTE_BOUND * self.max_rate_rps
         return {
-            name: math.inf if name != "compute" and rate <= felt else rate for name, rate in self.limits_rps.items()
+            name: math.inf if name not in _ALWAYS_FELT and rate <= felt else rate
+            for name, rate in self.limits_rps.items()
         }
 
 

@@ -80,7 +80,7 @@ def test_valid_scenario(toy: WriteToy) -> None:
         ("name: toy", "name: a/b", "toy.yaml:1: name = 'a/b': must be letters, digits, "),
         ("  vllm:", "  my policy:", "toy.yaml:11: policies.my policy: the name of a policy must be letters, "),
         ("value: 10", "value: 0", "toy.yaml:9: workload.output_tokens.value = 0: must be >= 1"),
-        ("seed: 3", "router: random", "toy.yaml:2: router: unknown key 'router'; known: clock_resolution_s"),
+        ("seed: 3", "zigzag: 1", "toy.yaml:2: zigzag: unknown key 'zigzag'; known: clock_resolution_s"),
         ("seed: 3", "clock_resolution_s: 0.3", "toy.yaml:2: clock_resolution_s = 0.3: must be one second divided by"),
     ],
 )

@@ -1,0 +1,198 @@
+"""The front end: what requests go through before the scheduler, and what holds back first tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simqueue.errors import InputError
+from simqueue.experiment import run
+from simqueue.experiment.offered_load import policy_loads
+from simqueue.results.result import Result
+from simqueue.scenario import from_mapping
+
+from ..helpers.both_ways import play_both_ways
+from ..helpers.profiles import examples
+
+STEP_S = 0.125
+
+
+def scenario(front_end: dict[str, float] | None, requests: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """Return listed requests before a server with steps of one duration and room for all."""
+    return {
+        "name": "front",
+        "step_time": {"kind": "constant", "seconds": STEP_S},
+        "kv_cache": {"blocks": 10_000},
+        "workload": {"requests": requests} | more.pop("workload", {}),
+        "policies": {"p": {"scheduler": "chunked", "max_num_seqs": 64}},
+        **({} if front_end is None else {"front_end": front_end}),
+        **more,
+    }
+
+
+def asked(arrival_s: float, prompt: int = 16, output: int = 4, **more: float) -> dict[str, Any]:
+    """Return a listed request."""
+    return {"arrival_s": arrival_s, "prompt_tokens": prompt, "output_tokens": output, **more}
+
+
+def row(result: Result) -> dict[str, Any]:
+    """Return the summary of the only policy."""
+    return dict(result.summary_rows[0])
+
+
+def test_an_idle_server_answers_later_by_what_the_front_end_takes() -> None:
+    """TTFT = round trip + work before the scheduler + a step + the delay of the first token, by hand."""
+    times = {"network_ms": 10, "request_ms": 5, "prompt_us": 250, "first_token_ms": 20, "first_token_us": 500}
+    found = run(scenario(times, [asked(1.0)])).requests.iloc[0]
+    before_ms, after_ms = 10 + 5 + 16 * 0.25, 20 + 16 * 0.5
+    assert found["front_end_ms"] == pytest.approx(before_ms)
+    assert found["queue_ms"] == pytest.approx(0.0, abs=1e-9)
+    assert found["first_token_delay_ms"] == pytest.approx(after_ms)
+    assert found["ttft_ms"] == pytest.approx(before_ms + 1000 * STEP_S + after_ms)
+    assert found["tpot_ms"] == pytest.approx(1000 * STEP_S)
+    assert found["e2el_ms"] == pytest.approx(before_ms + 4 * 1000 * STEP_S)  # all tokens are there before its end
+
+
+def test_an_answer_is_not_there_before_its_first_token() -> None:
+    """With one token, or a long delay, the end of the answer is its first token."""
+    found = run(scenario({"first_token_ms": 900}, [asked(0.0, output=1), asked(0.0, output=3)])).requests
+    assert found["e2el_ms"].tolist() == found["ttft_ms"].tolist() == pytest.approx([900 + 1000 * STEP_S] * 2)
+
+
+@given(
+    gaps=st.lists(st.integers(0, 6), min_size=1, max_size=12),
+    prompts=st.lists(st.integers(1, 40), min_size=12, max_size=12),
+    outputs=st.lists(st.integers(1, 6), min_size=12, max_size=12),
+    times=st.tuples(*[st.integers(0, 4)] * 4),
+)
+@examples(25, 100)
+def test_requests_take_turns(gaps: list[int], prompts: list[int], outputs: list[int], times: tuple[int, ...]) -> None:
+    """The scheduler gets each request when Lindley's recursion says, folded and stepped, with ties in time."""
+    tick = 2.0**-7
+    network, each, prompt, output = times
+    front_end = {
+        "network_ms": 1e3 * network * tick,
+        "request_ms": 1e3 * each * tick,
+        "prompt_us": 1e6 * prompt * tick / 8,
+        "output_us": 1e6 * output * tick / 4,
+    }
+    arrivals = np.cumsum(gaps) * tick
+    found = play_both_ways(
+        scenario(front_end, [asked(float(t), p, o) for t, p, o in zip(arrivals, prompts, outputs, strict=False)])
+    ).requests
+    free_s = 0.0
+    for i, arrival_s in enumerate(arrivals):
+        passed_s = max(free_s, arrival_s + network * tick) + each * tick + prompts[i] * prompt * tick / 8
+        free_s = passed_s + outputs[i] * output * tick / 4
+        on_the_way_ms = found["front_end_ms"][i] if "front_end_ms" in found else 0.0
+        assert on_the_way_ms == pytest.approx(1e3 * (passed_s - arrival_s), abs=1e-6)
+        assert found["first_scheduled_s"][i] >= passed_s - 1e-9
+
+
+def test_clients_that_give_up_in_the_front_end_leave_from_there() -> None:
+    """The second request waits 0.4 s for its turn and leaves after 0.3 s: no replica ever had it."""
+    impatient = run(scenario({"request_ms": 400}, [asked(0.0), asked(0.0)], workload={"timeout_s": 0.5})).requests
+    assert impatient["status"].tolist() == ["timed_out", "timed_out"]  # the first one while it decodes
+    assert impatient["finish_s"].tolist()[1] == 0.5
+    assert np.isnan(impatient["first_scheduled_s"][1])
+    assert impatient["first_scheduled_s"][0] == pytest.approx(0.4)
+
+
+def test_a_full_queue_rejects_behind_the_front_end() -> None:
+    """Whether the queue is full is asked when a request gets there, not when its client sends it."""
+    found = run(
+        scenario({"request_ms": 10}, [asked(0.0, output=100)] * 3, max_queued_requests=0)
+        | {"policies": {"p": {"scheduler": "chunked", "max_num_seqs": 1}}}
+    ).requests
+    assert found["status"].tolist() == ["finished", "rejected", "rejected"]
+    assert found["finish_s"].tolist()[1:] == pytest.approx([0.02, 0.03])
+
+
+def test_a_closed_loop_waits_for_its_first_token() -> None:
+    """A client of one-token answers sends its next request when it has seen the token."""
+    more = {"max_concurrency": 1}
+    found = run(scenario({"first_token_ms": 100}, [asked(0.0, output=1)] * 3, workload=more)).requests
+    assert found["finish_s"].tolist() == pytest.approx([STEP_S + i * (STEP_S + 0.1) for i in range(3)])
+
+
+def test_what_takes_no_time_changes_no_byte(play: Callable[..., Result]) -> None:
+    """A front end of zeros is none."""
+    requests = [asked(0.01 * i, 10 + i, 1 + i % 5) for i in range(20)]
+    without, zeros = (play(scenario(one, requests)) for one in (None, {"network_ms": 0}))
+    assert without.requests.equals(zeros.requests)
+    assert "front_end_ms" not in without.requests
+
+
+def test_null_in_a_policy_is_none() -> None:
+    """A policy can leave out the front end of the scenario."""
+    one = scenario({"request_ms": 5}, [asked(0.0)])
+    one["policies"] |= {"bare": {"scheduler": "chunked", "front_end": None}}
+    found = run(one).requests.set_index("policy")["front_end_ms"]
+    assert found.to_dict() == pytest.approx({"p": 5.0, "bare": 0.0})
+
+
+def poisson(front_end: dict[str, float] | None, rate_rps: float, n: int = 4000) -> dict[str, Any]:
+    """Return Poisson arrivals before a server whose seats and steps are never the limit."""
+    return {
+        "name": "station",
+        "step_time": {"kind": "constant", "seconds": 0.005},
+        "kv_cache": {"blocks": 100_000},
+        "front_end": front_end,
+        "workload": {
+            "arrivals": {"process": "poisson", "rate_rps": rate_rps},
+            "prompt_tokens": {"distribution": "uniform", "low": 1, "high": 199},
+            "output_tokens": {"distribution": "geometric", "mean": 10},
+            "num_requests": n,
+        },
+        "policies": {"p": {"scheduler": "continuous", "max_num_seqs": 200}},
+        "replications": 8,
+    }
+
+
+def test_the_wait_is_that_of_pollaczek_and_khinchine() -> None:
+    """M/G/1 at a load of 0.7 with uniform service times: simulated, and in the estimate of TTFT."""
+    low_s, high_s, rate_rps = 1e-4, 199e-4, 70.0
+    mean_s, square_s = (low_s + high_s) / 2, (200 * 399 / 6) * 1e-8
+    wait_s = rate_rps * square_s / (2 * (1 - rate_rps * mean_s))
+    one = poisson({"prompt_us": 100}, rate_rps)
+    means_ms = run(one).requests.groupby("replication")["front_end_ms"].mean()
+    error_ms = float(means_ms.std()) / len(means_ms) ** 0.5
+    assert abs(float(means_ms.mean()) - 1e3 * (wait_s + mean_s)) < 4 * error_ms
+    assert error_ms < 1  # 5 % of the mean
+    assert policy_loads(from_mapping(one).resolve())["p"].load == pytest.approx(rate_rps * mean_s, rel=1e-9)
+
+
+def test_estimates_have_the_wait_for_the_front_end() -> None:
+    """M/D/1 at a load of 0.7 is added to the TTFT of the server behind it."""
+    mean_s, rate_rps = 0.01, 70.0
+    wait_s = rate_rps * mean_s**2 / (2 * (1 - rate_rps * mean_s))
+    both = [poisson(front_end, rate_rps) for front_end in ({"prompt_us": 100}, None)]
+    for one in both:
+        one["workload"] |= {"prompt_tokens": {"distribution": "constant", "value": 100}}
+    behind, bare = (policy_loads(from_mapping(one).resolve())["p"] for one in both)
+    assert behind.load == pytest.approx(rate_rps * mean_s, rel=1e-9)
+    assert behind.capacity is not None
+    assert behind.capacity.binding == "front end"
+    assert behind.estimate is not None
+    assert bare.estimate is not None
+    assert behind.estimate.ttft_s - bare.estimate.ttft_s == pytest.approx(wait_s + mean_s, rel=1e-3)
+
+
+def test_a_front_end_that_cannot_keep_up_is_overloaded() -> None:
+    """The GPU is nearly idle, and latencies grow all the same: the run says so, and what limits it."""
+    found = row(run(poisson({"prompt_us": 100}, 150.0, 2000) | {"replications": 1}))
+    assert found["overloaded"] is True
+    assert found["binding"] == "front end"
+    assert found["load"] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("key", ["network_ms", "request_ms", "prompt_us", "output_us", "first_token_ms"])
+def test_times_are_not_negative(key: str) -> None:
+    """The error names the key."""
+    with pytest.raises(InputError, match=f"front_end.{key} = -1.0: must be >= 0"):
+        run(scenario({key: -1.0}, [asked(0.0)]))
