@@ -9,26 +9,40 @@ describes a server with one slot, where a request's prefill and decodes are its 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field
 
-from simqueue.errors import InputError, Problem
-from simqueue.settings import problems_of
-from simqueue.statistics.intervals import CONFIDENCE, mean_interval
-from simqueue.statistics.splitting import Draw, choose_levels, sample
+from simqueue.datafiles.yamlfile import Document
+from simqueue.errors import InputError
+from simqueue.scenario.plaindata import plain
+from simqueue.scenario.problems import reject_other_keys, validated
+from simqueue.scenario.written import Written
+from simqueue.settings import Count, Settings
+from simqueue.statistics.estimate import estimate
+from simqueue.statistics.intervals import CONFIDENCE
+from simqueue.statistics.splitting import Draw, Sample, choose_levels, sample
+from simqueue.workload.arrivals.base import ArrivalProcess
 from simqueue.workload.arrivals.renewal import RenewalProcess
 from simqueue.workload.arrivals.settings import ArrivalSettings
 from simqueue.workload.arrivals.simple import ConstantArrivals
 from simqueue.workload.build import build_arrivals, build_duration
 from simqueue.workload.duration_settings import DurationSettings
+from simqueue.workload.durations import ConstantDuration, Duration, LognormalDuration, UniformDuration
 
-_PATHS_LIMIT = 1_000_000
+_MOST = 1_000_000
+MOST_SPREAD = 0.75
+"""Standard deviation of the logarithms of the repetitions from which on their mean has no interval."""
+_SMALL_SHARE = 0.05
+"""Share of a probability that can be missed: what single services contribute to it."""
+_ENOUGH_JUMPS = 200
+"""So many services beyond the wait are enough, as in a plain simulation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +51,13 @@ class RareTail:
 
     Attributes
     ----------
-    probability, low, high : float
-        The estimate and its interval over the repetitions; `low` is at least 0.
+    probability : float
+        0 only if no customer can ever wait so long.
+    low, high : float or None
+        Its interval over the repetitions, which allows for skewness; `low` is at least 0. None if they do not tell how
+        sure the probability is.
+    reason : str
+        Why there is no interval; empty if there is one.
     beyond_s : float
     levels_s : tuple of float
         Levels of work between which paths were split; the last is `beyond_s`.
@@ -46,17 +65,31 @@ class RareTail:
     customers : int
         Customers simulated, those that chose the levels included.
     crude_customers : float or None
-        Customers that a plain simulation would need for the same standard error; None if the probability is 0.
+        Customers that a plain simulation would need for the same standard error; None without an interval, and if the
+        probability is exact.
     """
 
     probability: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
+    reason: str
     beyond_s: float
     levels_s: tuple[float, ...]
     repetitions: int
     customers: int
     crude_customers: float | None
+
+
+class _Asked(Settings):
+    """The arguments of `tail`."""
+
+    arrivals: ArrivalSettings
+    service: DurationSettings
+    beyond_s: float = Field(gt=0)
+    paths: Count = Field(ge=50, le=_MOST)
+    repetitions: Count = Field(ge=10, le=_MOST)
+    seed: Count = Field(ge=0)
+    confidence: float = Field(gt=0, lt=1)
 
 
 def tail(
@@ -80,16 +113,17 @@ def tail(
     beyond_s : float
         Seconds of waiting before service, > 0.
     paths : int
-        Paths per level and repetition.
+        Paths per level and repetition, at least 50.
     repetitions : int
-        Independent estimates, at least 2; the interval is that over them.
+        Independent estimates, at least 10; the interval is that over them.
     seed : int
     confidence : float
 
     Raises
     ------
     InputError
-        If a value is invalid, gaps are not independent, or the queue is not stable.
+        If a value is invalid, gaps are not independent, the queue is not stable, or the wait is so rare that no path
+        comes there.
 
     Examples
     --------
@@ -97,35 +131,120 @@ def tail(
     >>> arrivals = {"process": "poisson", "rate_rps": 0.8}
     >>> sq.rare.tail(arrivals, {"distribution": "exponential", "mean_s": 1.0}, beyond_s=60)  # doctest: +SKIP
     """
-    if not 0 < beyond_s < math.inf:
-        raise InputError(f"beyond_s = {beyond_s:g}: must be a finite number > 0")
-    for name, value, least in (("paths", paths, 10), ("repetitions", repetitions, 2)):
-        if not least <= value <= _PATHS_LIMIT:
-            raise InputError(f"{name} = {value:,}: must be from {least} to {_PATHS_LIMIT:,}")
-    drawing = _drawing(arrivals, service)
-    rng = np.random.default_rng([seed, 0])
-    pilot = _Counted(drawing(rng))
-    levels = choose_levels(pilot, beyond_s, paths, rng)
+    given = {"arrivals": arrivals, "service": service, "beyond_s": beyond_s, "paths": paths}
+    given |= {"repetitions": repetitions, "seed": seed, "confidence": confidence}
+    written = plain(given)
+    reject_other_keys(written)
+    asked = validated(_Asked, Written(Document("", written)))
+    queue = _queue(asked)
+    if queue.never_waits:
+        return RareTail(0.0, 0.0, 0.0, "", asked.beyond_s, (asked.beyond_s,), asked.repetitions, 0, None)
+    rng = np.random.default_rng([asked.seed, 0])
+    pilot = _Counted(queue.drawing(rng))
+    levels = choose_levels(pilot, asked.beyond_s, asked.paths, rng)
     found = []
-    for i in range(repetitions):
-        rng = np.random.default_rng([seed, i + 1])
-        found.append(sample(drawing(rng), levels, paths, rng))
-    interval = mean_interval([one.probability for one in found], confidence)
-    half = interval.half_width or 0.0
-    customers = pilot.drawn + sum(one.customers for one in found)
-    error = float(np.std([one.probability for one in found], ddof=1)) / math.sqrt(repetitions)
-    per_cycle = float(np.mean([one.cycle_customers for one in found]))
-    crude = float(np.mean([one.square for one in found])) / per_cycle / error**2 if error > 0 else None
-    return RareTail(
-        interval.mean,
-        max(0.0, interval.mean - half),
-        interval.mean + half,
-        beyond_s,
-        levels,
-        repetitions,
-        customers,
-        crude,
+    for i in range(asked.repetitions):
+        rng = np.random.default_rng([asked.seed, i + 1])
+        found.append(sample(queue.drawing(rng), levels, asked.paths, rng))
+    return _estimated(asked, queue, levels, found, pilot.drawn)
+
+
+def _estimated(
+    asked: _Asked, queue: _Queue, levels: tuple[float, ...], found: Sequence[Sample], pilot_customers: int
+) -> RareTail:
+    values = [one.probability for one in found]
+    mean = estimate(values, asked.confidence)
+    customers = pilot_customers + sum(one.customers for one in found)
+    reason = _why_jumps(queue, asked.beyond_s, mean.value, customers) or _why_spread(values, asked.paths)
+    low = high = crude = None
+    if not reason and mean.low is not None and mean.error:
+        low, high = max(0.0, mean.low), mean.high
+        per_cycle = float(np.mean([one.cycle_customers for one in found]))
+        crude = float(np.mean([one.square for one in found])) / per_cycle / mean.error / mean.error
+    return RareTail(mean.value, low, high, reason, asked.beyond_s, levels, asked.repetitions, customers, crude)
+
+
+def _why_spread(values: Sequence[float], paths: int) -> str:
+    """Return why the repetitions are too different for an interval of their mean; empty if they are not.
+
+    Each is a product of shares of paths, so that it is about lognormal. A few large ones decide the mean of widely
+    spread values, and as long as none of these has come, an interval is too low and too narrow.
+    """
+    lost = sum(value == 0 for value in values)
+    if lost:
+        return f"in {lost} of {len(values)} repetitions no path came to the end; increase paths"
+    spread = float(np.std(np.log(values), ddof=1))
+    if spread <= MOST_SPREAD:
+        return ""
+    return (
+        f"the repetitions differ by a factor of about {math.exp(spread):.1f}, and a few of them decide; increase paths "
+        f"to about {math.ceil(paths * (1.5 * spread / MOST_SPREAD) ** 2 / 100) * 100:,}"
     )
+
+
+def _why_jumps(queue: _Queue, beyond_s: float, probability: float, customers: int) -> str:
+    """Return why single services are decisive and were not seen; empty if they are not.
+
+    Splitting finds waits that build up over many customers. After one very long service, customers wait long at once;
+    of such services there are only as many as in a plain simulation.
+    """
+    single = queue.by_one_service(beyond_s)
+    jumps = customers * queue.longer_than(beyond_s)
+    if single <= _SMALL_SHARE * probability or jumps >= _ENOUGH_JUMPS:
+        return ""
+    return (
+        f"single services of more than {beyond_s:g} s alone give such waits a probability of about {single:.1e}, and "
+        f"splitting comes upon {jumps:.1g} of them; use theory for such a tail"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """Independent gaps and services, of a stable queue."""
+
+    arrivals: RenewalProcess | ConstantArrivals
+    service: Duration
+
+    @property
+    def never_waits(self) -> bool:
+        """Whether no service can be longer than the gap after it."""
+        if isinstance(self.service, ConstantDuration):
+            longest_s = self.service.mean_s()
+        elif isinstance(self.service, UniformDuration):
+            longest_s = self.service.high_s
+        else:
+            return False
+        shortest_gap_s = 0.0 if isinstance(self.arrivals, RenewalProcess) else 1 / self.arrivals.rate_rps
+        return longest_s <= shortest_gap_s
+
+    def drawing(self, rng: np.random.Generator) -> Draw:
+        """Return a function that draws services minus gaps."""
+
+        def draw(n: int) -> NDArray[Any]:
+            gaps = self.arrivals.unit_gaps(rng.random(n)) if isinstance(self.arrivals, RenewalProcess) else np.ones(n)
+            return np.asarray(self.service.sample(rng, n) - gaps / self.arrivals.rate_rps)
+
+        return draw
+
+    def longer_than(self, t: float) -> float:
+        """Return the probability that a service takes longer, if its tail is heavy; else 0."""
+        if not isinstance(self.service, LognormalDuration):
+            return 0.0
+        return float(scipy.special.ndtr(-math.log(t / self.service.median_s) / self.service.sigma))
+
+    def by_one_service(self, t: float) -> float:
+        """Return the probability of waits beyond t from single services, for large t and a heavy tail; else 0.
+
+        It is load / (1 - load) times the share of the time of all services that is beyond t (Pakes 1975;
+        Veraverbeke 1977).
+        """
+        if not isinstance(self.service, LognormalDuration):
+            return 0.0
+        mean_s, sigma = self.service.mean_s(), self.service.sigma
+        score = math.log(t / self.service.median_s) / sigma
+        beyond_s = mean_s * scipy.special.ndtr(sigma - score) - t * scipy.special.ndtr(-score)
+        load = self.arrivals.rate_rps * mean_s
+        return float(max(0.0, load / (1 - load) * beyond_s / mean_s))
 
 
 class _Counted:
@@ -140,37 +259,14 @@ class _Counted:
         return self._draw(n)
 
 
-def _drawing(arrivals: Mapping[str, Any], service: Mapping[str, Any] | float) -> Any:
-    """Return a function that makes draws of service time minus gap from a generator."""
-    process = build_arrivals(_read(TypeAdapter(ArrivalSettings), arrivals, "arrivals", "process"), Path())
-    duration = build_duration(_read(TypeAdapter(DurationSettings), service, "service", "distribution"))
+def _queue(asked: _Asked) -> _Queue:
+    process: ArrivalProcess = build_arrivals(asked.arrivals, Path())
+    service = build_duration(asked.service)
     if not isinstance(process, RenewalProcess | ConstantArrivals):
         raise InputError("must have independent gaps: poisson, gamma, weibull or constant", "arrivals")
     if getattr(process, "normalize_to_rate", False):
         raise InputError("has no place here: there is no last arrival", "arrivals", "normalize_to_rate")
-    rate = process.rate_rps
-    if rate * duration.mean_s() >= 1:
-        raise InputError(
-            f"arrivals.rate_rps x mean of service = {rate * duration.mean_s():g}: must be below 1, else all waits grow"
-        )
-
-    def made(rng: np.random.Generator) -> Draw:
-        def draw(n: int) -> NDArray[Any]:
-            gaps = process.unit_gaps(rng.random(n)) if isinstance(process, RenewalProcess) else np.ones(n)
-            return np.asarray(duration.sample(rng, n) - gaps / rate)
-
-        return draw
-
-    return made
-
-
-def _read(adapter: TypeAdapter[Any], given: Any, name: str, tag: str) -> Any:
-    """Return validated settings; errors have the path of the argument, without the tag that pydantic puts in."""
-    try:
-        return adapter.validate_python(given)
-    except ValidationError as error:
-        chosen = given.get(tag) if isinstance(given, Mapping) else None
-        raise InputError.of(
-            Problem((name, *(step for step in one.path if step != chosen)), one.text, one.value)
-            for one in problems_of(error)
-        ) from None
+    load = process.rate_rps * service.mean_s()
+    if load >= 1:
+        raise InputError(f"arrivals.rate_rps x mean of service = {load:g}: must be below 1, else all waits grow")
+    return _Queue(process, service)

@@ -19,12 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simqueue.errors import InputError
+
 Draw = Callable[[int], NDArray[Any]]
 """Number -> as many draws of a service time minus the gap to the next arrival."""
 
 _PASSED = 0.25
 """Share of the pilot paths that pass a level."""
-_MOST_LEVELS = 400
+MOST_LEVELS = 60
+"""With so many levels a probability is about 1e-36: no queue is ever watched so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class Sample:
     Attributes
     ----------
     probability : float
+        0 if no path came to the last level.
     cycle_customers : float
         Mean number of customers of a cycle.
     square : float
@@ -51,23 +55,36 @@ class Sample:
 def choose_levels(draw: Draw, t: float, paths: int, rng: np.random.Generator) -> tuple[float, ...]:
     """Return levels up to `t` of which a path that passed one passes the next with a chance of about a quarter.
 
-    Pilot paths choose them: the next level is what a quarter of the paths from the one before exceed.
+    Pilot paths choose them: the next level is what a quarter of the paths from the one before exceed. If fewer
+    customers than that wait at all, the first level is 0.
+
+    Raises
+    ------
+    InputError
+        If `t` cannot be reached with so many paths, or with `MOST_LEVELS` levels.
     """
     levels: list[float] = []
     states = np.zeros(paths)
     while True:
-        last = levels[-1] if levels else 0.0
-        highest = _Stage(draw, t).run(states).highest
-        level = float(np.quantile(highest, 1 - _PASSED))
-        if level >= t or len(levels) >= _MOST_LEVELS:
+        level = float(np.quantile(_Stage(draw, t).run(states).highest, 1 - _PASSED))
+        if level >= t:
             return (*levels, t)
-        levels.append(level if level > last else last + (t - last) / 10)
-        passed = _Stage(draw, levels[-1]).run(states).passed
-        states = (
-            np.resize(rng.permutation(passed), paths)
-            if len(passed)
-            else np.full(paths, np.nextafter(levels[-1], np.inf))
-        )
+        if len(levels) == MOST_LEVELS:
+            raise InputError(
+                f"after {MOST_LEVELS} levels, paths have come to {level:g} s; what is rarer than that, about "
+                f"{_PASSED**MOST_LEVELS:.0e}, cannot be estimated",
+                "beyond_s",
+                value=t,
+            )
+        levels.append(level)
+        passed = _Stage(draw, level).run(states).passed
+        if not len(passed):
+            raise InputError(
+                f"too few: none of them passed the level of {level:g} s; increase them, if longer waits are possible",
+                "paths",
+                value=paths,
+            )
+        states = np.resize(rng.permutation(passed), paths)
 
 
 def sample(draw: Draw, levels: Sequence[float], paths: int, rng: np.random.Generator) -> Sample:
