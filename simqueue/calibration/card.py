@@ -10,6 +10,7 @@ from simqueue.calibration.case import Case, ServedCase
 from simqueue.calibration.errors import ErrorRow
 from simqueue.calibration.fit import Fit
 from simqueue.steptime import Batch, Coefficients
+from simqueue.steptime.validity import expert_layout
 
 _DIGITS = 4
 _NEXT_TO_ZERO = 1e-6
@@ -87,9 +88,14 @@ def _hardware_range(cases: Sequence[Case]) -> dict[str, Any]:
     """Return the range of the models and their deployments."""
     return {
         "tensor_parallel": sorted({case.tensor_parallel for case in cases}),
+        "experts": sorted({_layout(case) for case in cases}),
         "weights": sorted({case.model.matrix_format or "bf16" for case in cases}),
         "parameters_b": _span(case.model.active_parameters / 1e9 for case in cases),
     }
+
+
+def _layout(case: Case) -> str:
+    return expert_layout(case.model, case.tensor_parallel, expert_parallel=case.expert_parallel)
 
 
 def _step_range(batches: Sequence[Batch]) -> dict[str, Any]:

@@ -27,6 +27,8 @@ class StepCase:
         Measured duration.
     group : str
         Name of the rows that are reported together.
+    expert_parallel : bool
+        Whether each GPU has whole experts of a mixture of experts.
     """
 
     where: str
@@ -36,6 +38,7 @@ class StepCase:
     batch: Batch
     measured_s: float
     group: str = ""
+    expert_parallel: bool = False
 
     @property
     def phase(self) -> Phase:
@@ -63,6 +66,8 @@ class ServedCase:
         The measured mean.
     group : str
         Name of the rows that are reported together.
+    expert_parallel : bool
+        Whether each GPU has whole experts of a mixture of experts.
     """
 
     where: str
@@ -73,6 +78,7 @@ class ServedCase:
     weights: Sequence[float]
     measured_s: float
     group: str = ""
+    expert_parallel: bool = False
 
     @property
     def phase(self) -> Phase:

@@ -12,7 +12,6 @@ from scipy.optimize import least_squares
 
 from simqueue.calibration.case import Case, ServedCase
 from simqueue.errors import InputError
-from simqueue.hardware import Gpu, Model
 from simqueue.names import unknown
 from simqueue.steptime import Coefficients, StepTime
 from simqueue.steptime.calibrated import CalibratedStepTime
@@ -168,17 +167,23 @@ def coefficients(fixed: Mapping[str, float | None], free: Sequence[str], values:
 
 def predict(cases: Sequence[Case], chosen: Coefficients) -> Vector:
     """Return the predicted duration of each case in seconds."""
-    return price(cases, lambda model, gpu, tp: CalibratedStepTime.of(model, gpu, tp, chosen))
+    return price(cases, lambda case: step_time_of(case, chosen))
 
 
-def price(cases: Sequence[Case], step_time_of: Callable[[Model, Gpu, int], StepTime]) -> Vector:
-    """Return the duration of each case in seconds, with a step-time model per model, GPU and tensor_parallel."""
-    known: dict[tuple[int, int, int], StepTime] = {}
+def step_time_of(case: Case, chosen: Coefficients) -> CalibratedStepTime:
+    """Return the calibrated step time of the deployment of a case."""
+    deployment = (case.model, case.gpu, case.tensor_parallel)
+    return CalibratedStepTime.of(*deployment, chosen, expert_parallel=case.expert_parallel)
+
+
+def price(cases: Sequence[Case], made_for: Callable[[Case], StepTime]) -> Vector:
+    """Return the duration of each case in seconds, with a step-time model for each deployment."""
+    known: dict[tuple[int, int, int, bool], StepTime] = {}
     times = np.empty(len(cases))
     for i, case in enumerate(cases):
-        key = (id(case.model), id(case.gpu), case.tensor_parallel)
+        key = (id(case.model), id(case.gpu), case.tensor_parallel, case.expert_parallel)
         if key not in known:
-            known[key] = step_time_of(case.model, case.gpu, case.tensor_parallel)
+            known[key] = made_for(case)
         seconds = known[key].seconds
         if isinstance(case, ServedCase):
             times[i] = sum(w * seconds(b) for b, w in zip(case.batches, case.weights, strict=True))

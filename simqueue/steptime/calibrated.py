@@ -186,7 +186,11 @@ class CalibratedStepTime(StepTime):
             If the heads or the experts cannot be divided over this many GPUs, or a value that all-reduces need is
             unknown.
         """
-        notes = () if preset is None else tuple(hardware_notes(preset, model, gpu, tensor_parallel))
+        notes = (
+            ()
+            if preset is None
+            else tuple(hardware_notes(preset, model, gpu, tensor_parallel, expert_parallel=expert_parallel))
+        )
         rest = model.without_experts()
         return cls(
             Work.of(rest, tensor_parallel),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -19,6 +19,9 @@ from simqueue.steptime.coefficients import Coefficients
 PRESETS = Library(files("simqueue.steptime") / "presets", "preset")
 _ENDINGS = (".yaml", ".yml")
 
+ExpertLayout = Literal["none", "divided", "whole"]
+"""How the experts of a model are on the GPUs; none: a dense model."""
+
 
 def _range(description: str) -> Any:
     return Field(default=None, min_length=2, max_length=2, description=description)
@@ -29,6 +32,11 @@ class Valid(Settings):
 
     tensor_parallel: list[int] | None = Field(default=None, description="measured numbers of GPUs")
     weights: list[str] | None = Field(default=None, description="measured formats of the weights")
+    experts: list[ExpertLayout] | None = Field(
+        default=None,
+        description="measured mixtures of experts: none (dense models), divided (a share of every expert on each GPU), "
+        "whole (whole experts on each GPU)",
+    )
     parameters_b: list[float] | None = _range("active parameters per token in billions, from and to")
     decode_seqs: list[float] | None = _range("decodes per step, from and to")
     context_tokens: list[float] | None = _range("mean context per decode, from and to")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from simqueue.hardware import Gpu, Model
 from simqueue.steptime.base import Batch
 from simqueue.steptime.folding import integers
-from simqueue.steptime.preset import Preset
+from simqueue.steptime.preset import ExpertLayout, Preset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     Columns = Mapping[str, NDArray[Any]]
 
 
-def hardware_notes(preset: Preset, model: Model, gpu: Gpu, tensor_parallel: int) -> Iterator[str]:
+def hardware_notes(
+    preset: Preset, model: Model, gpu: Gpu, tensor_parallel: int, *, expert_parallel: bool = False
+) -> Iterator[str]:
     """Yield one line for each property of model and GPU that the preset's data does not cover."""
     card, valid = preset.card, preset.card.valid
     if card.gpu is not None and gpu.name != card.gpu:
@@ -28,11 +30,7 @@ def hardware_notes(preset: Preset, model: Model, gpu: Gpu, tensor_parallel: int)
             f"has to estimate all-reduces over {tensor_parallel} GPUs from the peak of the link: none were measured "
             f"on {gpu.name}"
         )
-    if model.experts and gpu.grouped_gemm(model.expert_format) is None and not preset.coefficients.own_experts:
-        yield (
-            f"has to take the rates of experts in {model.expert_format} from another GPU: none were measured on "
-            f"{gpu.name}"
-        )
+    yield from _expert_notes(preset, model, gpu, expert_layout(model, tensor_parallel, expert_parallel=expert_parallel))
     stored = model.matrix_format or "bf16"
     if valid.weights is not None and stored not in valid.weights:
         yield f"was fitted for weights in {_some(valid.weights)}; {model.name} has {stored}"
@@ -40,6 +38,31 @@ def hardware_notes(preset: Preset, model: Model, gpu: Gpu, tensor_parallel: int)
     if valid.parameters_b is not None and not valid.parameters_b[0] <= active_b <= valid.parameters_b[1]:
         first, last = valid.parameters_b
         yield f"was fitted for models of {first:g} to {last:g} B parameters; {model.name} has {active_b:.3g} B"
+
+
+def expert_layout(model: Model, tensor_parallel: int, *, expert_parallel: bool) -> ExpertLayout:
+    """Return how the experts of a model are on its GPUs."""
+    if model.experts is None:
+        return "none"
+    return "whole" if expert_parallel and tensor_parallel > 1 else "divided"
+
+
+def _expert_notes(preset: Preset, model: Model, gpu: Gpu, layout: ExpertLayout) -> Iterator[str]:
+    fitted = preset.card.valid.experts
+    if fitted is not None and layout not in fitted:
+        yield f"was fitted for {' and '.join(_LAYOUTS[one] for one in fitted)}; here it is {_LAYOUTS[layout]}"
+    if layout != "none" and gpu.grouped_gemm(model.expert_format) is None and not preset.coefficients.own_experts:
+        yield (
+            f"has to take the rates of experts in {model.expert_format} from another GPU: none were measured on "
+            f"{gpu.name}"
+        )
+
+
+_LAYOUTS: Final[Mapping[ExpertLayout, str]] = {
+    "none": "a dense model",
+    "divided": "a mixture of experts with a share of each expert on every GPU",
+    "whole": "a mixture of experts with whole experts on each GPU",
+}
 
 
 def step_notes(preset: Preset, steps: Columns) -> Iterator[str]:

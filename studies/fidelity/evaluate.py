@@ -125,6 +125,9 @@ def _compared(source: str, gpu: str, preset: str, cases: Sequence[Case]) -> Comp
 
 def _ideal_s(cases: Sequence[Case]) -> NDArray[np.float64]:
     bandwidth_share, mfu = RooflineSettings().shares()
-    return price(
-        cases, lambda model, gpu, tp: RooflineStepTime.of(model, gpu, tp, bandwidth_share=bandwidth_share, mfu=mfu)
-    )
+    return price(cases, lambda case: _ideal(case, bandwidth_share, mfu))
+
+
+def _ideal(case: Case, bandwidth_share: float, mfu: float) -> RooflineStepTime:
+    deployment = (case.model, case.gpu, case.tensor_parallel)
+    return RooflineStepTime.of(*deployment, bandwidth_share=bandwidth_share, mfu=mfu)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,14 +11,18 @@ from typing import Final
 from simqueue.datafiles.csvtable import Row, read_table
 from studies.fidelity.evaluate import SERVED_PRESETS
 from studies.fidelity.moe_layers import LAYERS_FILE, reason_not_a_layer
+from studies.fidelity.moe_served import FITTED, LEFT_OUT, TOKENS_FILE, reason_no_token_time
 from studies.fidelity.served import GPUS, MODELS, SERVED_FILE, doubt, selected
 from studies.fidelity.steps import STEPS_FILE, reason_not_a_case
 
 _SPLIT: Final = "prefill and decode on separate servers (mode `disagg`); one replica is simulated here"
-_EXPERTS: Final = (
-    "mixtures of experts: no source measured their steps, so it is not calibrated which experts' weights a step reads "
-    "and how long their communication takes"
-)
+_UNKNOWN: Final[Mapping[str, str]] = {
+    "MiniMaxAI/MiniMax-M2.5": "MiniMax-M2.5: not in the library",
+    "Qwen/Qwen3.5-397B-A17B": "Qwen3.5-397B-A17B: layers with linear attention, which are not modelled",
+    "moonshotai/Kimi-K2.5": "Kimi-K2.5: experts in int4, which were not measured",
+    "zhipuai/GLM-5": "GLM-5: sparse attention, which is not modelled",
+}
+_COMPARED: Final = "mixtures of experts that no preset is fitted to; compared with the nearest one above"
 _UNFITTED: Final = "{engine}, {model} {precision} on {gpu}: not fitted; compared with the nearest preset below"
 
 
@@ -58,18 +62,26 @@ def _reasons(folder: Path) -> Iterator[tuple[str, str]]:
         why = reason_not_a_layer(row)
         if why is not None:
             yield LAYERS_FILE, why
+    for row in read_table(folder / TOKENS_FILE, TOKENS_FILE).rows():
+        why = reason_no_token_time(row)
+        if why is not None:
+            yield TOKENS_FILE, why
 
 
 def _why_not_served(row: Row) -> str | None:
-    if any(selected(row, *selection) for *selection, _ in SERVED_PRESETS):
+    if any(selected(row, *selection) for *selection, _ in SERVED_PRESETS) or any(one.has(row) for one in FITTED):
         return None
     if row["mode"] != "agg":
         return _SPLIT
     if row["model_path"] not in MODELS:
-        return _EXPERTS
-    why = doubt(row)
-    if why is not None:
-        return why
+        return _UNKNOWN[row["model_path"]]
+    return doubt(row) or _nearest(row)
+
+
+def _nearest(row: Row) -> str:
+    """Return where a row is compared that no preset is fitted to."""
+    if any(choice.has(row) for choice in LEFT_OUT):
+        return _COMPARED
     return _UNFITTED.format(
         engine=row["backend"],
         model=MODELS[row["model_path"]],

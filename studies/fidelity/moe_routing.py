@@ -40,12 +40,17 @@ def measured_load(routing: str, tokens: int, active: int, experts: int, ranks: i
     """Return the load of the measured GPU: the first of `ranks` if balanced, that with the most pairs if not."""
     if routing == "balanced":
         return _load(balanced(tokens, active, experts).reshape(ranks, -1)[0])
-    generator = np.random.default_rng(SEED)
     drawn = []
-    for _ in range(DRAWS):
-        by_rank = power_law(tokens, active, experts, generator).reshape(ranks, -1)
+    for counts in _draws(tokens, active, experts):
+        by_rank = counts.reshape(ranks, -1)
         drawn.append(_load(by_rank[by_rank.sum(axis=1).argmax()]))
     return Load(float(np.mean([one.experts for one in drawn])), float(np.mean([one.pairs for one in drawn])))
+
+
+@cache
+def _draws(tokens: int, active: int, experts: int) -> list[Counts]:
+    generator = np.random.default_rng(SEED)
+    return [power_law(tokens, active, experts, generator) for _ in range(DRAWS)]
 
 
 def balanced(tokens: int, active: int, experts: int) -> Counts:

@@ -26,6 +26,8 @@ MIXED: Final = (
 )
 HOST_BOUND: Final = ("mfu", "layer_us", "link_share", "seq_us", "host_ms", "host_seq_us")
 SERVED: Final = ("mfu", "seq_us", "step_ms")
+ROUTED: Final = ("seq_us", "expert_layer_us", "routing_correlation")
+"""Of mixtures of experts whose kernels were measured in the format of their experts."""
 
 ASSUMED_BANDWIDTH: Final = (
     0.92,
@@ -142,6 +144,32 @@ def _host_bound(name: str, gpu: str, base: str) -> Recipe:
     )
 
 
+def _experts(
+    name: str,
+    gpu: str,
+    engine: str,
+    what: str,
+    free: Sequence[str],
+    selection: tuple[str, str, str],
+    *,
+    whole: bool = False,
+) -> Recipe:
+    """Return the recipe of a served mixture of experts; `whole`: with whole experts on each GPU."""
+    return Recipe(
+        name=name,
+        description=f"{engine} on {gpu}, served: {what}",
+        gpu=gpu,
+        engine=engine,
+        fitted_on=f"{AICONFIGURATOR}, silicon_sample.csv: mean TPOT of closed loops, {what}",
+        cases=lambda folder: [
+            row.tpot for row in served_rows(folder, *selection, gpu) if row.tpot.expert_parallel == whole
+        ],
+        free=free,
+        base=f"vllm-{gpu.partition('-')[0]}-kernels",
+        version=1,
+    )
+
+
 def _served(name: str, gpu: str, engine: str, base: str, what: str, *selections: tuple[str, str, str]) -> Recipe:
     return Recipe(
         name=name,
@@ -197,5 +225,62 @@ RECIPES: Final = (
         "vllm-h100-kernels",
         "Qwen3 32B in bf16, TP 1 to 8",
         ("sglang", "qwen3-32b", "bf16"),
+    ),
+    _experts(
+        "vllm-h100-gpt-oss",
+        "h100-sxm",
+        "vLLM (0.18.0 and undated)",
+        "gpt-oss 120b, MXFP4 experts, TP 2 to 8",
+        (*ROUTED, "expert_bandwidth_share", "expert_mfu"),
+        ("vllm", "gpt-oss-120b", "fp4"),
+    ),
+    _experts(
+        "vllm-h200-gpt-oss",
+        "h200-sxm",
+        "vLLM (0.18.0 and undated)",
+        "gpt-oss 120b, MXFP4 experts, TP 1 to 8",
+        (*ROUTED, "expert_bandwidth_share", "expert_mfu"),
+        ("vllm", "gpt-oss-120b", "fp4"),
+    ),
+    _experts(
+        "trtllm-h200-gpt-oss",
+        "h200-sxm",
+        "TensorRT-LLM (undated)",
+        "gpt-oss 120b, MXFP4 experts, TP 1 to 8",
+        (*ROUTED, "expert_bandwidth_share", "expert_mfu"),
+        ("trtllm", "gpt-oss-120b", "fp4"),
+    ),
+    _experts(
+        "trtllm-h100-qwen3-235b",
+        "h100-sxm",
+        "TensorRT-LLM 1.0.0rc3",
+        "Qwen3 235B-A22B in FP8, whole experts on 4 and 8 GPUs",
+        ROUTED,
+        ("trtllm", "qwen3-235b-a22b", "fp8"),
+        whole=True,
+    ),
+    _experts(
+        "trtllm-h200-deepseek",
+        "h200-sxm",
+        "TensorRT-LLM (undated)",
+        "DeepSeek V3 and R1 in FP8, TP 8",
+        ROUTED,
+        ("trtllm", "deepseek-v3", "fp8"),
+    ),
+    _experts(
+        "sglang-h200-deepseek",
+        "h200-sxm",
+        "SGLang 0.5.9",
+        "DeepSeek V3 and R1 in FP8, TP 8",
+        ("seq_us", "expert_layer_us"),
+        ("sglang", "deepseek-v3", "fp8"),
+    ),
+    _experts(
+        "sglang-h200-qwen3-235b",
+        "h200-sxm",
+        "SGLang 0.5.6.post2",
+        "Qwen3 235B-A22B in FP8, TP 2 and 4, 2 to 9 clients",
+        ("expert_layer_us",),
+        ("sglang", "qwen3-235b-a22b", "fp8"),
     ),
 )

@@ -24,7 +24,8 @@ from studies.fidelity.evaluate import (
 from studies.fidelity.figures import METRIC_TITLES, draw_all
 from studies.fidelity.left_out import LeftOut, left_out
 from studies.fidelity.moe_layers import FittedLayers, fit_layers, layer_cases
-from studies.fidelity.moe_report import layer_section
+from studies.fidelity.moe_report import layer_section, served_section, token_section
+from studies.fidelity.moe_served import FITTED, LEFT_OUT, ServedExperts, TokenTimes, compare_experts, compare_tokens
 from studies.fidelity.replay import METRICS, RUNS, VERSION, Replay, replay
 from studies.fidelity.tables import table
 
@@ -121,18 +122,25 @@ class Findings:
     served: Sequence[ComparedServed]
     beyond: Sequence[ComparedServed]
     layers: Sequence[FittedLayers]
+    experts: Sequence[ServedExperts]
+    experts_left_out: Sequence[ServedExperts]
+    tokens: Sequence[TokenTimes]
     left_out: Sequence[LeftOut]
     replays: Sequence[Replay]
 
 
 def find(data: Path) -> Findings:
     """Make all comparisons with the measurements in a folder."""
+    experts = compare_experts(data, (*FITTED, *LEFT_OUT))
     return Findings(
         steps=compare_steps(data),
         parts=compare_parts(data),
         served=compare_served(data),
         beyond=compare_served(data, BEYOND_PRESETS),
         layers=fit_layers(layer_cases(data)),
+        experts=experts[: len(FITTED)],
+        experts_left_out=experts[len(FITTED) :],
+        tokens=compare_tokens(data),
         left_out=left_out(data),
         replays=[replay(run, data) for run in RUNS],
     )
@@ -160,8 +168,10 @@ def write_report(found: Findings, out: Path) -> list[Path]:
         *_step_section(found.steps, found.parts),
         *_served_section(found.served),
         *layer_section(found.layers),
+        *served_section(found.experts, found.experts_left_out),
+        *token_section(found.tokens),
         *_replay_section(found.replays),
-        *_preset_section(found.steps, found.served),
+        *_preset_section(found),
         *_left_out_section(found.left_out, found.beyond),
     ]
     report.write_text("\n".join([_HEAD, *sections]) + "\n", encoding="utf-8")
@@ -317,13 +327,14 @@ def _p95(values: np.ndarray) -> float:
     return float(np.percentile(values, 95))
 
 
-def _preset_section(steps: Sequence[Compared], served: Sequence[ComparedServed]) -> Iterator[str]:
+def _preset_section(found: Findings) -> Iterator[str]:
     yield "## The presets\n"
     yield (
         "The data that each preset was fitted to, its errors as stated in its file (5-fold: every fifth row is "
         "predicted by a fit to the others), and the values that the data does not determine.\n"
     )
-    names = dict.fromkeys([one.preset for one in steps] + [one.tpot.preset for one in served])
+    fitted = [one.preset for one in found.steps] + [one.tpot.preset for one in found.served]
+    names = dict.fromkeys(fitted + [one.choice.preset for one in found.experts])
     rows = []
     for name in names:
         card = load_preset(name).card

@@ -20,8 +20,12 @@ MODELS: Final = {
     "meta-llama/Llama-3.1-8B-Instruct": "llama-3.1-8b",
     "nvidia/Llama-3.1-8B-Instruct-FP8": "llama-3.1-8b",
     "Qwen/Qwen3-32B": "qwen3-32b",
+    "openai/gpt-oss-120b": "gpt-oss-120b",
+    "Qwen/Qwen3-235B-A22B-FP8": "qwen3-235b-a22b",
+    "deepseek-ai/DeepSeek-V3": "deepseek-v3",
+    "deepseek-ai/DeepSeek-R1": "deepseek-v3",
 }
-"""Names of the data -> names of the library, for the dense models, which the step-time data covers as well."""
+"""Names of the data -> names of the library; R1 has the geometry of V3."""
 
 GPUS: Final = {"h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm"}
 SCHEDULERS: Final = {"vllm": "chunked", "trtllm": "continuous", "sglang": "continuous"}
@@ -88,7 +92,14 @@ def doubt(row: Row) -> str | None:
     """Return why a row is not used though its kind is: the collection doubts it, or has it twice; else None."""
     if row["suspect"] == "1":
         return f"doubted by the collection: {row['suspect_reason']}"
-    return None if row["same_run_as"] == "none" else "the same run as another row"
+    if row["same_run_as"] != "none":
+        return "the same run as another row"
+    if row.number("attention_dp_size", empty=1) > 1:
+        return "attention data parallel: each GPU has requests of its own, which is not simulated"
+    if row.number("moe_tp_size", empty=1) > 1 and row.number("moe_ep_size", empty=1) > 1:
+        return "experts divided over the GPUs in both ways at once, which is not simulated"
+    clients, seats = (row.number(name, empty=0) for name in ("silicon_concurrency", "batch_size"))
+    return "clients per server not stated" if clients and seats and clients != seats else None
 
 
 def _row(row: Row, model: Model, gpu: Gpu) -> ServedRow:
@@ -98,6 +109,7 @@ def _row(row: Row, model: Model, gpu: Gpu) -> ServedRow:
     loop = _loop(row["backend"], model, gpu, tensor_parallel, (isl, osl, concurrency), drawn=drawn)
     composition = compose(loop)
     parts = (row.where, model, gpu, tensor_parallel, composition.batches)
+    whole = row.number("moe_ep_size", empty=1) > 1
     return ServedRow(
         engine=row["backend"],
         gpu=gpu.name,
@@ -107,8 +119,12 @@ def _row(row: Row, model: Model, gpu: Gpu) -> ServedRow:
         isl=isl,
         osl=osl,
         concurrency=concurrency,
-        tpot=ServedCase(*parts, composition.tpot_weights.tolist(), row.number("silicon_tpot_ms") / 1e3),
-        ttft=ServedCase(*parts, composition.ttft_weights.tolist(), row.number("silicon_ttft_ms") / 1e3),
+        tpot=ServedCase(
+            *(*parts, composition.tpot_weights.tolist(), row.number("silicon_tpot_ms") / 1e3), expert_parallel=whole
+        ),
+        ttft=ServedCase(
+            *(*parts, composition.ttft_weights.tolist(), row.number("silicon_ttft_ms") / 1e3), expert_parallel=whole
+        ),
     )
 
 

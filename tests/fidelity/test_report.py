@@ -41,7 +41,8 @@ def test_every_row_is_used_or_left_out_with_a_reason(found: Findings) -> None:
     """Each row of the tables of steps and served runs is either compared or left out."""
     used = {
         "step_times.csv": sum(len(one.cases) for one in [*found.steps, *found.parts]),
-        "served_ttft_tpot_hopper.csv": sum(len(one.rows) for one in found.served),
+        "served_ttft_tpot_hopper.csv": sum(len(one.rows) for one in found.served)
+        + sum(len(one.cases) for one in found.experts),
     }
     for table, rows in used.items():
         with (ROOT / "data" / "groundtruth" / table).open(newline="") as lines:

@@ -153,3 +153,22 @@ def test_other_hardware_is_told(tmp_path: Path) -> None:
         "for weights in bf16; gpt-oss-120b has fp4",
         "for models of 7 to 9 B parameters; gpt-oss-120b has 5.71 B",
     ]
+
+
+def test_a_preset_knows_how_experts_were_on_its_gpus() -> None:
+    """A dense preset with a mixture of experts, or divided experts where whole ones were measured, is told."""
+    model, gpu = load_model("qwen3-235b-a22b", HERE).with_precision(weights="fp8"), load_gpu("h100-sxm", HERE)
+    split, whole = "a share of each expert on every GPU", "whole experts on each GPU"
+    expected = {
+        ("vllm-h100", False): f"was fitted for a dense model; here it is a mixture of experts with {split}",
+        ("vllm-h100", True): f"was fitted for a dense model; here it is a mixture of experts with {whole}",
+        ("trtllm-h100-qwen3-235b", False): (
+            f"was fitted for a mixture of experts with {whole}; here it is a mixture of experts with {split}"
+        ),
+        ("trtllm-h100-qwen3-235b", True): None,
+    }
+    for (name, expert_parallel), said in expected.items():
+        settings = RooflineSettings(preset=name, expert_parallel=expert_parallel)
+        built = build(settings, model, gpu, 4)
+        assert isinstance(built, CalibratedStepTime)
+        assert [note for note in built.notes if "experts" in note] == ([] if said is None else [said])

@@ -1,0 +1,166 @@
+"""Served mixtures of experts: rows that presets are fitted to, and rows of models, GPUs and engines left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from simqueue.calibration import Case, StepCase, percent_errors, predict
+from simqueue.datafiles.csvtable import Row, read_table
+from simqueue.hardware import Gpu, Model, load_gpu, load_model
+from simqueue.steptime import Batch, load_preset
+from studies.fidelity.evaluate import Percent
+from studies.fidelity.served import ServedRow, selected, served_rows
+
+TOKENS_FILE: Final = "mlenergy_v3.csv.gz"
+PROMPT_TOKENS: Final = 200
+"""Assumed prompt of a chat or a question; the source does not say it."""
+
+TOKEN_MODELS: Final = {
+    "Qwen/Qwen3-30B-A3B-Instruct-2507": ("qwen3-30b-a3b", "vllm-h100"),
+    "Qwen/Qwen3-30B-A3B-Thinking-2507": ("qwen3-30b-a3b", "vllm-h100"),
+    "Qwen/Qwen3-235B-A22B-Instruct-2507": ("qwen3-235b-a22b", "vllm-h100"),
+    "Qwen/Qwen3-235B-A22B-Thinking-2507": ("qwen3-235b-a22b", "vllm-h100"),
+    "openai/gpt-oss-120b": ("gpt-oss-120b", "vllm-h100-gpt-oss"),
+    "openai/gpt-oss-20b": ("gpt-oss-20b", "vllm-h100-gpt-oss"),
+}
+"""Name of the data -> name of the library, and the preset compared with it; none is fitted to these rows."""
+
+TASKS: Final = ("lm-arena-chat", "gpqa")
+"""Tasks with short prompts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Served runs, and the preset compared with them.
+
+    Attributes
+    ----------
+    engine, model, precision, gpu : str
+        As in `served_rows`.
+    whole : bool
+        Whether the GPUs had whole experts.
+    preset : str
+    """
+
+    engine: str
+    model: str
+    precision: str
+    gpu: str
+    whole: bool
+    preset: str
+
+    def has(self, row: Row) -> bool:
+        """Return whether a row of the table is one of these runs."""
+        kind = (self.engine, self.model, self.precision, self.gpu)
+        return selected(row, *kind) and (row.number("moe_ep_size", empty=1) > 1) == self.whole
+
+
+FITTED: Final = (
+    Choice("vllm", "gpt-oss-120b", "fp4", "h100-sxm", whole=False, preset="vllm-h100-gpt-oss"),
+    Choice("vllm", "gpt-oss-120b", "fp4", "h200-sxm", whole=False, preset="vllm-h200-gpt-oss"),
+    Choice("trtllm", "gpt-oss-120b", "fp4", "h200-sxm", whole=False, preset="trtllm-h200-gpt-oss"),
+    Choice("trtllm", "qwen3-235b-a22b", "fp8", "h100-sxm", whole=True, preset="trtllm-h100-qwen3-235b"),
+    Choice("trtllm", "deepseek-v3", "fp8", "h200-sxm", whole=False, preset="trtllm-h200-deepseek"),
+    Choice("sglang", "deepseek-v3", "fp8", "h200-sxm", whole=False, preset="sglang-h200-deepseek"),
+    Choice("sglang", "qwen3-235b-a22b", "fp8", "h200-sxm", whole=False, preset="sglang-h200-qwen3-235b"),
+)
+"""Runs with the preset that is fitted to them."""
+
+LEFT_OUT: Final = (
+    Choice("vllm", "gpt-oss-120b", "fp4", "h100-sxm", whole=False, preset="vllm-h200-gpt-oss"),
+    Choice("vllm", "gpt-oss-120b", "fp4", "h200-sxm", whole=False, preset="vllm-h100-gpt-oss"),
+    Choice("sglang", "deepseek-v3", "fp8", "h200-sxm", whole=False, preset="sglang-h200-qwen3-235b"),
+    Choice("sglang", "qwen3-235b-a22b", "fp8", "h200-sxm", whole=False, preset="sglang-h200-deepseek"),
+    Choice("trtllm", "qwen3-235b-a22b", "fp8", "h100-sxm", whole=True, preset="vllm-h100-gpt-oss"),
+    Choice("trtllm", "gpt-oss-120b", "fp4", "h200-sxm", whole=False, preset="trtllm-h100-qwen3-235b"),
+    Choice("trtllm", "deepseek-v3", "fp8", "h200-sxm", whole=False, preset="trtllm-h200-gpt-oss"),
+    Choice("trtllm", "deepseek-v3", "fp8", "h200-sxm", whole=True, preset="trtllm-h200-deepseek"),
+)
+"""Runs with the nearest preset that is not fitted to their model, GPU or engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedExperts:
+    """Errors of TPOT and TTFT of the runs of one choice, in percent of the measured values."""
+
+    choice: Choice
+    cases: Sequence[Case]
+    tpot: Percent
+    ttft: Percent
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTimes:
+    """Median time between tokens of saturated servers, predicted as a decode step, for one model and preset."""
+
+    model: str
+    preset: str
+    cases: Sequence[StepCase]
+    errors: Percent
+
+
+def compare_experts(folder: Path, choices: Sequence[Choice]) -> list[ServedExperts]:
+    """Compare mean TPOT and TTFT of closed loops; each run is simulated once."""
+    runs: dict[tuple[str, str, str, str], list[ServedRow]] = {}
+    compared = []
+    for choice in choices:
+        kind = (choice.engine, choice.model, choice.precision, choice.gpu)
+        if kind not in runs:
+            runs[kind] = served_rows(folder, *kind)
+        rows = [row for row in runs[kind] if row.tpot.expert_parallel == choice.whole]
+        values = load_preset(choice.preset).coefficients
+        tpot, ttft = [row.tpot for row in rows], [row.ttft for row in rows]
+        errors = [percent_errors(cases, predict(cases, values)) for cases in (tpot, ttft)]
+        compared.append(ServedExperts(choice, tpot, *errors))
+    return compared
+
+
+def compare_tokens(folder: Path) -> list[TokenTimes]:
+    """Compare the median time between tokens on H100, by model."""
+    gpu, models = load_gpu("h100-sxm"), {name: _model(name) for name, _ in TOKEN_MODELS.values()}
+    cases: dict[tuple[str, str], list[StepCase]] = {}
+    for row in read_table(folder / TOKENS_FILE, TOKENS_FILE).rows():
+        if reason_no_token_time(row) is None:
+            key = TOKEN_MODELS[row["model"]]
+            cases.setdefault(key, []).append(_decode(row, models[key[0]], gpu))
+    compared = []
+    for (model, preset), found in cases.items():
+        errors = percent_errors(found, predict(found, load_preset(preset).coefficients))
+        compared.append(TokenTimes(model, preset, found, errors))
+    return compared
+
+
+def reason_no_token_time(row: Row) -> str | None:
+    """Return why a row is not compared; None if it is."""
+    if row["gpu"] != "H100":
+        return f"{row['gpu']}: no preset of a server"
+    if row["model"] not in TOKEN_MODELS:
+        return "dense models, and mixtures of experts that are not in the library"
+    if row.integer("data_parallel") > 1:
+        return "attention data parallel: each GPU has requests of its own, which is not simulated"
+    return None if row["task"] in TASKS else f"{row['task']}: prompts of unknown length, not short"
+
+
+def _model(name: str) -> Model:
+    """Return a model as it was served: in bf16, gpt-oss with experts in MXFP4."""
+    model = load_model(name)
+    return model if model.expert_format == "fp4" else model.with_precision(everything="bf16")
+
+
+def _decode(row: Row, model: Model, gpu: Gpu) -> StepCase:
+    """Return a decode step at the mean number of requests, in the middle of their answers."""
+    decodes = max(1, round(row.number("mean_batch_seqs")))
+    context = PROMPT_TOKENS + round(row.number("mean_output_tokens") / 2)
+    return StepCase(
+        where=row.where,
+        model=model,
+        gpu=gpu,
+        tensor_parallel=row.integer("gpus"),
+        batch=Batch(decodes, decodes, decodes * context, (), decodes),
+        measured_s=1e-3 * row.number("median_itl_ms", above=0),
+        group=row["task"],
+        expert_parallel=row.integer("expert_parallel") > 1,
+    )
