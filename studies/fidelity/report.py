@@ -131,9 +131,10 @@ class Findings:
 
 def find(data: Path) -> Findings:
     """Make all comparisons with the measurements in a folder."""
+    steps = compare_steps(data)
     experts = compare_experts(data, (*FITTED, *LEFT_OUT))
     return Findings(
-        steps=compare_steps(data),
+        steps=steps,
         parts=compare_parts(data),
         served=compare_served(data),
         beyond=compare_served(data, BEYOND_PRESETS),
