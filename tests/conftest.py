@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ import pandas as pd
 import pytest
 
 from simqueue.cli import run_command
+from simqueue.experiment import replications
 from simqueue.experiment.runner import CHECK_SWITCH
 from simqueue.results.result import Result
 
@@ -20,6 +22,8 @@ from .helpers.both_ways import play_both_ways
 from .helpers.profiles import register_profiles
 
 os.environ[CHECK_SWITCH] = "1"
+# tests run side by side already: only those that ask for worker processes start them
+replications._WORTH_STARTING_WORKERS_S = math.inf
 
 # studies/ and benchmarks/ are not installed. At the end of the path, so that simqueue is the installed package.
 sys.path.append(str(Path(__file__).parents[1]))
