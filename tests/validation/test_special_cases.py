@@ -1,6 +1,7 @@
 """Special cases of serving that queueing theory solves, through the real scheduler, KV cache and recorder.
 
-Each runs at a load of 0.8 or less with ten fixed seeds; the mean of the seeds lies within four standard errors.
+Each runs at a load of 0.8 or less with ten fixed seeds; the mean of the seeds lies within four standard errors. Those
+are 1 to 6 % of a latency, and 2 to 17 % of a wait for a slot: larger errors are found.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def test_constant_steps_and_geometric_outputs(rate: float, slots: int) -> None:
     scenario = {
         "step_time": {"kind": "constant", "seconds": 0.1},
         "kv_cache": POOL,
-        "workload": poisson(rate, constant(1), geometric(10), 8000),
+        "workload": poisson(rate, constant(1), geometric(10), 4000),
         "policies": continuous(slots),
         "warmup_s": 400 / rate,
     }
@@ -144,7 +145,7 @@ def test_constant_steps_and_geometric_outputs(rate: float, slots: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rate", "slots", "requests"), [(5.0, 8, 6000), (9.0, 16, 6000), (7.446809, 8, 8000)])
+@pytest.mark.parametrize(("rate", "slots", "requests"), [(5.0, 8, 3000), (9.0, 16, 3000), (7.446809, 8, 4000)])
 def test_affine_steps_with_prefill(rate: float, slots: int, requests: int) -> None:
     """Prompts of 500, geometric outputs of 20: TTFT, ITL and E2EL are those of the exact two-dimensional chain."""
     scenario = {
@@ -258,8 +259,8 @@ def test_gamma_arrivals_at_one_exponential_server(burstiness: float) -> None:
     sojourns = []
     for seed in range(SEEDS):
         rng = np.random.default_rng([seed, 99])
-        arrivals = np.cumsum(rng.gamma(burstiness, 1 / (10 * burstiness), 6000))
-        prompts = rng.geometric(1 / 1000, 6000)
+        arrivals = np.cumsum(rng.gamma(burstiness, 1 / (10 * burstiness), 3000))
+        prompts = rng.geometric(1 / 1000, 3000)
         rows = [
             {"arrival_s": at_s, "prompt_tokens": prompt, "output_tokens": 1}
             for at_s, prompt in zip(arrivals.tolist(), prompts.tolist(), strict=True)
