@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+QUEUE_FULL: Final = "queue full"
+"""Begin of the reason of a rejection that depends on the queue, and not on the request."""
 
 
 class Status(StrEnum):

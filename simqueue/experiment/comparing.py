@@ -12,7 +12,7 @@ import numpy as np
 from simqueue.experiment.metric_names import better, check_names
 from simqueue.results.replicated import is_percentile, missing_values
 from simqueue.results.result import Result
-from simqueue.results.steadiness import STEADY
+from simqueue.results.steadiness import STEADY, unsteady
 from simqueue.statistics.comparison import Comparison, Pairs, all_paired
 from simqueue.statistics.estimate import Estimate
 from simqueue.statistics.ratio import Ratio
@@ -156,7 +156,7 @@ def without_noise(values: Sequence[float], base_values: Sequence[float]) -> list
 def why_no_values(result: Result, policies: Sequence[str], metric: str) -> str:
     """Return why a metric has no value in some replication of one of these policies."""
     rows = [row for policy in policies for row in result.rows_of(policy)]
-    hiding = [row["policy"] for row in result.summary_rows if row["overloaded"] and row["window"] == STEADY]
+    hiding = [row["policy"] for row in result.summary_rows if unsteady(row) and row["window"] == STEADY]
     overloaded = [row["policy"] for row in rows if row.get(metric) is None and row["policy"] in hiding]
     if overloaded:
         return f"{overloaded[0]} is overloaded: no steady state"

@@ -16,6 +16,7 @@ from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import run
 from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.result import Result
+from simqueue.results.steadiness import unsteady
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.intervals import Interval, mean_interval
 from simqueue.workload.arrivals.settings import AllAtOnceSettings
@@ -123,7 +124,7 @@ def simulated(
         )
         result = run(varied, workers=workers)
         points += [
-            _point(result, str(row["policy"]), rate, row["overloaded"] is True)
+            _point(result, str(row["policy"]), rate, unsteady(row))
             for row in result.summary_rows
             if row["request_class"] == ALL_CLASSES
         ]

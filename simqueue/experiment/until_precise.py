@@ -18,8 +18,8 @@ from simqueue.results.summary import Row, summarize
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.estimate import Estimate
-from simqueue.statistics.overload import majority
 from simqueue.statistics.stopping import largest_width, look_ahead, precise_at
+from simqueue.statistics.verdict import majority
 
 
 def until_precise(
@@ -129,7 +129,7 @@ class _Known:
         if not in_doubt(self._wanted.metric, found.value, self._samples(n)):
             return False
         self._overloads += [
-            run.signs.overloaded(self._loads.offered[self._policy].law) for run in self._runs[len(self._overloads) : n]
+            run.signs.unsteady(self._loads.offered[self._policy].law) for run in self._runs[len(self._overloads) : n]
         ]
         return majority(self._overloads[:n]) is not True
 

@@ -17,7 +17,7 @@ from simqueue.results.steadiness import OfferedLoad
 from simqueue.results.window import entries, steady_window
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.simulation.recording import Recording
-from simqueue.statistics.overload import majority
+from simqueue.statistics.verdict import majority
 from simqueue.statistics.warmup import Truncation, averaged_series, mser5
 from simqueue.workload.settings import WorkloadSettings
 
@@ -131,9 +131,9 @@ def _mean_number(made: Sequence[Replication], policy: str) -> float:
 
 
 def _grows(made: Sequence[Replication], policy: str, load: OfferedLoad) -> bool:
-    """Whether a policy is overloaded in more than half of its replications."""
+    """Whether a policy has no steady state in more than half of its replications."""
     runs = [run for replication in made for run in replication.runs if run.policy == policy]
-    return majority([run.signs.overloaded(load.law) for run in runs]) is True
+    return majority([run.signs.unsteady(load.law) for run in runs]) is True
 
 
 def _inconclusive(policy: str, cut: Truncation) -> str:

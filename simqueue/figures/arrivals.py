@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from simqueue.figures.canvas import LEVEL, WIDTH, legend_below, level_label, new_figure, number, say_empty
 from simqueue.figures.style import figure_style, line_styles, literal
 from simqueue.figures.view import first_replication
+from simqueue.request import QUEUE_FULL
 from simqueue.statistics.rush import rushes, smoothed_rates
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _draw(ax: Axes, arrival_s: NDArray[np.float64], row: Mapping[str, Any], colo
 def _arrivals(result: ResultView, policy: str) -> NDArray[np.float64]:
     """Return when the requests of a policy's first replication were wanted, without retries and refused ones."""
     table: pd.DataFrame = first_replication(result.requests, policy)
-    kept = ~((table["status"] == "rejected") & ~table["reject_reason"].fillna("").str.startswith("queue full"))
+    kept = ~((table["status"] == "rejected") & ~table["reject_reason"].fillna("").str.startswith(QUEUE_FULL))
     if "attempt" in table:
         kept &= table["attempt"] == 0
     waited_s = table["client_wait_ms"] / 1000 if "client_wait_ms" in table else 0.0

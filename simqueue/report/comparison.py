@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LOPSIDED: Final = 1.25
 """If one side of an interval is this many times as long as the other, its ends are shown."""
 NO_CLASS: Final = "(no class)"
-_LOAD: Final = ("load", "binding", "overloaded", OVERLOADED_SHARE)
+_LOAD: Final = ("load", "binding", "overloaded", "bounded", OVERLOADED_SHARE)
 
 
 @dataclass(frozen=True, slots=True)

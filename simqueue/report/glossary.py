@@ -28,10 +28,13 @@ GLOSSARY: Final[dict[str, str]] = {
     "max request": "The longest request that the policy accepts, prompt and output together.",
     "prefix hits": "The share of looked-up prompt tokens that were found in the prefix cache.",
     "GPU busy": "The share of the run in which the GPU computed.",
-    "load": "The arrival rate divided by the highest rate that the policy can sustain. From 1 on, the queue grows.",
+    "load": "The arrival rate divided by the highest rate that the policy can sustain. From 1 on, the queue grows, "
+    "unless something bounds it.",
     "limited by": "What limits the highest rate: slots (running requests), tokens (the token budget of a step), "
     "kv (memory) or compute (the time of the steps).",
-    "overloaded": "Whether the queue grows as long as the run lasts, so that latencies depend on its length.",
+    "overloaded": "Whether more work comes than can be done: the queue grows as long as the run lasts, and latencies "
+    "depend on its length, unless it is bounded.",
+    "bounded": "Whether timeouts or a full queue keep the queue from growing, so that there is a steady state.",
     "time overloaded": "The share of the time in which more requests arrive than can be served.",
     "warm-up": "The first part of a run, whose requests are simulated but not measured.",
     "replication": "One of several runs with different random numbers.",

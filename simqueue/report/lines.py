@@ -157,6 +157,7 @@ SECTIONS: Final[Mapping[str, tuple[Line, ...]]] = {
         Line("load", "load", better="lower"),
         Line("limited by", "binding", text),
         Line("overloaded", "overloaded", yes),
+        Line("bounded", "bounded", yes, optional=True, usual=False),
         Line("time overloaded", OVERLOADED_SHARE, share, better="lower", optional=True, usual=None),
         Line("measured", "window", text, optional=True, usual="whole run"),
         Line("warm-up requests", "warmup_excluded", count, optional=True),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simqueue.figures.window import Window
 
 _SHOWN: Final = (
-    *("completed", "rejected", "timed_out", "unfinished", "load", "overloaded"),
+    *("completed", "rejected", "timed_out", "unfinished", "load", "overloaded", "bounded"),
     *("mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "p99_itl_ms", "mean_e2el_ms", "p99_e2el_ms"),
     *("request_throughput", "output_throughput", "request_goodput", "gpu_busy_share"),
 )

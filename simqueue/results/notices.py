@@ -69,18 +69,28 @@ def overload(row: Row) -> list[str]:
     if isinstance(load, float) and load >= 1:
         why = f"offered load {load:.2f}"
     else:
-        why = "the queue grew during the whole run"
+        why = "more came than could be done" if row["bounded"] else "the queue grew during the whole run"
         why += f", although the estimated load is {load:.2f}" if isinstance(load, float) else ""
+    if row["bounded"]:
+        return [
+            f"overloaded ({why}), but bounded: {_percent(row, 'rejected')} of the requests are rejected and "
+            f"{_percent(row, 'timed_out')} time out, so the queue does not grow; latencies are of those that are served"
+        ]
     hidden = "; there is no steady state, so no latencies are shown" if row["window"] == STEADY else ""
     return [f"overloaded ({why}): latencies grow with the length of the run{hidden}"]
+
+
+def _percent(row: Row, count: str) -> str:
+    number, total = row[count], row["n_requests"]
+    return f"{100 * number / total:.1f} %" if isinstance(number, int) and isinstance(total, int) and total else "0 %"
 
 
 def unclear(row: Row) -> list[str]:
     """Return the warning about a policy of open traffic whose steady window may not be steady; nothing for others."""
     if row["request_class"] != ALL_CLASSES or row["overloaded"] is not None or row["window"] != STEADY:
         return []
-    if row["mean_ttft_ms"] is None:
-        return []  # there are no latencies to doubt
+    if row["bounded"] or row["mean_ttft_ms"] is None:
+        return []  # it is steady in any case, or there are no latencies to doubt
     return ["it cannot be told whether it is overloaded: its latencies are those of a steady state only if it is not"]
 
 

@@ -17,6 +17,7 @@ from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.latencies import ALWAYS, column
 from simqueue.results.metrics import Latencies, has_status
 from simqueue.results.signs import stay
+from simqueue.results.steadiness import unsteady
 from simqueue.results.window import last_entry_s
 from simqueue.statistics import batchmeans, regenerative
 from simqueue.statistics.batchmeans import RunInterval, without
@@ -24,6 +25,7 @@ from simqueue.statistics.batchmeans import RunInterval, without
 if TYPE_CHECKING:
     from simqueue.results.policyrun import PolicyRun
     from simqueue.results.result import Result
+    from simqueue.results.summary import Row
 
 BATCH_MEANS: Final = "batch-means"
 REGENERATIVE: Final = "regenerative"
@@ -98,7 +100,7 @@ def one_run_intervals(result: Result, method: str = BATCH_MEANS, policy: str | N
         OneRunInterval(run.policy, metric, method, *_fields(found, shown=rows[run.policy][metric] is not None))
         for run in result.runs
         if policy in (None, run.policy)
-        for metric, found in _of_run(run, method, rows[run.policy]["overloaded"])
+        for metric, found in _of_run(run, method, rows[run.policy])
     ]
 
 
@@ -108,11 +110,11 @@ def _fields(found: RunInterval, *, shown: bool) -> tuple[float | None, float | N
     return estimate, low, found.high, found.based_on, found.reason
 
 
-def _of_run(run: PolicyRun, method: str, overloaded: object) -> Iterator[tuple[str, RunInterval]]:
+def _of_run(run: PolicyRun, method: str, row: Row) -> Iterator[tuple[str, RunInterval]]:
     measured = _Measured(run)
-    unclear = overloaded is None and run.signs.arrives_openly
+    unclear = row["overloaded"] is None and not row["bounded"] and run.signs.arrives_openly
     why_not = "it cannot be told whether the run is overloaded" if unclear else ""
-    why_not = why_not or measured.why_not(overloaded=overloaded is True)
+    why_not = why_not or measured.why_not(overloaded=unsteady(row))
     batches = method == BATCH_MEANS
     for name, values_ms in measured.latencies_ms().items():
         found = values_ms[~np.isnan(values_ms)]

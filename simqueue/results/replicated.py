@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from simqueue.results.latencies import CAPACITY, OVERLOADED_SHARE, parsed
 from simqueue.results.samples import Samples, of_requests
-from simqueue.results.steadiness import shown
+from simqueue.results.steadiness import shown, unsteady
 from simqueue.results.summary import SUMMARY_TYPES, column_type
 from simqueue.statistics.estimate import Estimate, estimate
 from simqueue.statistics.intervals import CONFIDENCE, carries_percentile
-from simqueue.statistics.overload import majority
+from simqueue.statistics.verdict import majority
 
 if TYPE_CHECKING:
     from simqueue.results.summary import Row, Value
@@ -132,7 +132,7 @@ def _pooled(rows: list[Row], samples: Samples, confidence: float) -> Row:
     made |= {
         "replication": None,
         "replications": len(rows),
-        "overloaded": majority([row["overloaded"] for row in rows]),
+        **{name: majority([row[name] for row in rows]) for name in ("overloaded", "bounded")},
     }
     made |= {name: _carried(name, made, samples) for name in rows[0] if is_percentile(name)}
     for name in interval_columns(rows[0]):
@@ -141,7 +141,7 @@ def _pooled(rows: list[Row], samples: Samples, confidence: float) -> Row:
         made |= {f"ci_low_{name}": low, f"ci_high_{name}": high}
         if of_requests(name):
             made[EFFECTIVE + name] = None if found is None else samples.effective_number(name, found)
-    final = shown(made, overloaded=made["overloaded"] is True)
+    final = shown(made, hidden=unsteady(made))
     return {name: None if _of_hidden(name, final) else value for name, value in final.items()}
 
 

@@ -9,11 +9,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simqueue.request import Status
+from simqueue.request import QUEUE_FULL, Status
 from simqueue.results.metrics import Floats, Mask, has_status
 from simqueue.results.window import entries
 from simqueue.simulation.recording import Recording
-from simqueue.statistics.overload import WEAK_SHARE, Evidence, Law, Stays, evidence, is_overloaded
+from simqueue.statistics.overload import Evidence, evidence
+from simqueue.statistics.stays import Stays
+from simqueue.statistics.verdict import Law, is_bounded, is_overloaded
 
 _TIMES: Final = ("first_scheduled_s", "first_token_s", "finish_s")
 
@@ -21,9 +23,9 @@ _TIMES: Final = ("first_scheduled_s", "first_token_s", "finish_s")
 class Signs:
     """What a run shows, found when it is first asked for and then kept.
 
-    Only requests whose arrival depends on no response count: the others wait for earlier responses, so their number is
-    bounded however slow the server is. For the same reason, a run with other requests, or in which requests leave
-    without a response, can show overload, but not its absence.
+    Only requests whose arrival depends on no response show overload: the others wait for earlier responses, so their
+    number is bounded however slow the server is. Requests that a full queue refuses are work that came; those that a
+    policy rejects whatever its queue are not.
 
     Parameters
     ----------
@@ -34,8 +36,18 @@ class Signs:
         self._recording = recording
 
     def overloaded(self, law: Law) -> bool | None:
-        """Return whether the run has no steady state; None if it cannot be told."""
-        return is_overloaded(law, self._evidence, bounded=self._bounded)
+        """Return whether more work came than could be done; None if it cannot be told."""
+        return is_overloaded(law, self._evidence, dependent=not self._independent.all())
+
+    def unsteady(self, law: Law) -> bool | None:
+        """Return whether the run has no steady state: it is overloaded and nothing bounds it; None as above."""
+        return False if self.bounded else self.overloaded(law)
+
+    @cached_property
+    def bounded(self) -> bool:
+        """Whether requests that leave without an answer keep the number in the system from growing."""
+        taken = ~_rejected_for_good(self._recording.requests)
+        return bool(taken.any()) and is_bounded(_stays(self._recording, taken))
 
     @property
     def arrives_openly(self) -> bool:
@@ -48,14 +60,8 @@ class Signs:
 
     @cached_property
     def _evidence(self) -> Evidence | None:
-        admitted = self._independent & ~has_status(self._recording.requests, Status.REJECTED)
-        return evidence(_stays(self._recording, admitted)) if admitted.any() else None
-
-    @cached_property
-    def _bounded(self) -> bool:
-        requests = self._recording.requests
-        unanswered = has_status(requests, Status.REJECTED) | has_status(requests, Status.TIMED_OUT)
-        return not self._independent.all() or int(np.count_nonzero(unanswered)) > WEAK_SHARE * len(unanswered)
+        taken = self._independent & ~_rejected_for_good(self._recording.requests)
+        return evidence(_stays(self._recording, taken)) if taken.any() else None
 
 
 def independent(requests: Mapping[str, NDArray[Any]]) -> Mask:
@@ -78,10 +84,17 @@ def open_arrivals_s(recording: Recording, *, servable: bool = False) -> Floats:
     requests = recording.requests
     found = independent(requests)
     if servable:
-        rejected = np.flatnonzero(has_status(requests, Status.REJECTED))
-        for_good = [not str(reason).startswith("queue full") for reason in requests["reject_reason"][rejected]]
-        found[rejected[np.array(for_good, dtype=np.bool_)]] = False
+        found &= ~_rejected_for_good(requests)
     return np.asarray(requests.get("wanted_s", requests["arrival_s"])[found])
+
+
+def _rejected_for_good(requests: Mapping[str, NDArray[Any]]) -> Mask:
+    """Return a mask of the requests that the policy rejects whatever its queue."""
+    found = has_status(requests, Status.REJECTED)
+    rejected = np.flatnonzero(found)
+    if len(rejected):
+        found[rejected] = [not str(reason).startswith(QUEUE_FULL) for reason in requests["reject_reason"][rejected]]
+    return found
 
 
 def stay(recording: Recording) -> tuple[Floats, Floats]:
@@ -92,16 +105,24 @@ def stay(recording: Recording) -> tuple[Floats, Floats]:
 
 
 def _stays(recording: Recording, chosen: Mask) -> Stays:
-    """Return the stays of some requests; they arrive when their client wants them, also if it sends them later."""
+    """Return the stays of some requests; they arrive when their client wants them, also if it sends them later.
+
+    A retry is a stay of its own.
+    """
     requests = recording.requests
     never = {name: np.where(np.isnan(requests[name]), np.inf, requests[name])[chosen] for name in _TIMES}
+    arrival_s = requests.get("wanted_s", requests["arrival_s"])
+    if "attempt" in requests:
+        arrival_s = np.where(requests["attempt"] > 0, requests["arrival_s"], arrival_s)
+    lost = has_status(requests, Status.REJECTED) | has_status(requests, Status.TIMED_OUT)
     return Stays(
-        arrival_s=requests.get("wanted_s", requests["arrival_s"])[chosen],
+        arrival_s=arrival_s[chosen],
         start_s=never["first_scheduled_s"],
         first_token_s=never["first_token_s"],
         leave_s=never["finish_s"],
         prompt_tokens=requests["prompt_tokens"][chosen],
         output_tokens=requests.get("due_tokens", requests["output_tokens"])[chosen],
         made_tokens=requests["tokens_emitted"][chosen],
+        lost=lost[chosen],
         end_s=recording.end_s,
     )

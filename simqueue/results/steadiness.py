@@ -9,7 +9,8 @@ from simqueue.request import Status
 from simqueue.results.latencies import CAPACITY, OVERLOADED_SHARE, parsed
 from simqueue.results.metrics import has_status
 from simqueue.results.signs import stay
-from simqueue.statistics.overload import Law, overlap_share
+from simqueue.statistics.overload import overlap_share
+from simqueue.statistics.verdict import Law
 
 if TYPE_CHECKING:
     from simqueue.results.signs import Signs
@@ -61,11 +62,12 @@ class OfferedLoad:
 
 
 def judged(rows: list[Row], signs: Signs, offered: OfferedLoad, warmup_s: float) -> list[Row]:
-    """Return the rows of one run with load, binding, overloaded, window and warmup_s filled in."""
+    """Return the rows of one run with load, binding, overloaded, bounded, window and warmup_s filled in."""
     added: Row = {
         "load": offered.load,
         "binding": offered.binding,
         "overloaded": signs.overloaded(offered.law),
+        "bounded": signs.bounded,
         "window": STEADY if warmup_s > 0 else WHOLE_RUN,
         "warmup_s": warmup_s,
     }
@@ -74,13 +76,18 @@ def judged(rows: list[Row], signs: Signs, offered: OfferedLoad, warmup_s: float)
     return [row | added for row in rows]
 
 
-def shown(row: Row, *, overloaded: bool) -> Row:
-    """Return a row without the latencies of a steady state that does not exist.
+def unsteady(row: Row) -> bool:
+    """Return whether a policy has no steady state: it is overloaded, and nothing keeps its queue from growing."""
+    return row["overloaded"] is True and row["bounded"] is not True
 
-    With a warm-up, latencies describe the steady state, so an overloaded policy has none. With replications, all rows
-    of the policy are treated alike: to remove only the replications that look overloaded would bias the mean.
+
+def shown(row: Row, *, hidden: bool) -> Row:
+    """Return a row; if it has no steady state (`hidden`), without the latencies of one.
+
+    With a warm-up, latencies describe the steady state. With replications, all rows of the policy are treated alike: to
+    remove only the replications that look overloaded would bias the mean.
     """
-    if not (overloaded and row["window"] == STEADY):
+    if not (hidden and row["window"] == STEADY):
         return row
     return {name: None if _is_latency(name) else value for name, value in row.items()}
 

@@ -11,7 +11,7 @@ from simqueue.results.objectives import extras_of, judged_limits
 from simqueue.results.policyrun import PolicyRun
 from simqueue.results.replicated import pooled_rows, without_few
 from simqueue.results.samples import Gaps, RunSamples, Samples
-from simqueue.results.steadiness import STEADY, OfferedLoad, judged, shown
+from simqueue.results.steadiness import STEADY, OfferedLoad, judged, shown, unsteady
 from simqueue.results.summary import Row, Value, summarize
 
 Limits = Mapping[str, float]
@@ -58,8 +58,8 @@ class Summaries:
     @cached_property
     def of_replications(self) -> tuple[Row, ...]:
         """The rows of each replication."""
-        hidden = {row["policy"] for row in self.of_policies if row["overloaded"] is True}
-        rows = [shown(row, overloaded=row["policy"] in hidden) for row in self._rows()]
+        hidden = {row["policy"] for row in self.of_policies if unsteady(row)}
+        rows = [shown(row, hidden=row["policy"] in hidden) for row in self._rows()]
         return tuple(self._limited(row) for row in rows)
 
     @cached_property
@@ -88,7 +88,7 @@ class Summaries:
         if len(self._runs) > len(policies):
             final = pooled_rows(rows, partial(self.samples, whole=whole), self._confidence)
         else:
-            final = [shown(row, overloaded=row["overloaded"] is True) for row in rows]
+            final = [shown(row, hidden=unsteady(row)) for row in rows]
         return tuple(self._limited(row) for row in final)
 
     def _limited(self, row: Row) -> Row:

@@ -66,6 +66,7 @@ SUMMARY_TYPES: Final[dict[str, str]] = {
     "load": "float64",
     "binding": "string",
     "overloaded": "boolean",
+    "bounded": "boolean",
     "window": "string",
     "warmup_s": "float64",
     "replications": "int64",

@@ -11,7 +11,7 @@ import simpy
 from simpy.events import Event
 
 from simqueue.frontend import FrontEnd
-from simqueue.request import Job, Request, Status
+from simqueue.request import QUEUE_FULL, Job, Request, Status
 from simqueue.schedulers.base import Policy
 from simqueue.simulation import clock
 from simqueue.simulation.clients import Clients, Life
@@ -191,7 +191,7 @@ class Simulation:
         waiting, free = self.policy.waiting_count, self.policy.free_seats
         if waiting < limit + free:
             return None
-        return f"queue full: {waiting} requests wait, {free} seats are free, max_queued_requests is {limit}"
+        return f"{QUEUE_FULL}: {waiting} requests wait, {free} seats are free, max_queued_requests is {limit}"
 
     def never_sent(self, request: Request, status: Status) -> None:
         """Record a request that ends at its client and was never sent."""

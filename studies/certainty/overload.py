@@ -12,7 +12,9 @@ import numpy as np
 
 from simqueue.figures.canvas import new_figure, write
 from simqueue.figures.style import figure_style, line_styles
-from simqueue.statistics.overload import Law, Stays, evidence, is_overloaded
+from simqueue.statistics.overload import evidence
+from simqueue.statistics.stays import Stays
+from simqueue.statistics.verdict import Law, is_overloaded
 from studies.certainty.queues import Served, per_server, run_of, shared, shortest_first
 
 KINDS: Final[Mapping[str, Served]] = {
@@ -20,6 +22,7 @@ KINDS: Final[Mapping[str, Served]] = {
     "32 servers": per_server(32),
     "shortest first": shortest_first,
     "sharing": shared(0.0, 1.0),
+    "batching": shared(10.0, 1.0),
 }
 LOADS: Final = (0.5, 0.8, 0.9, 0.95, 1.05, 1.2, 1.5, 2.0, 10.0)
 CVS: Final = (1.0, 3.0)
@@ -112,7 +115,8 @@ def _lines(found: Sequence[Cell]) -> Iterator[str]:
     yield (
         "Queues of which the load is known are played, and each run is judged by itself, without a capacity law: the "
         "hardest case. Gaps between arrivals have a gamma distribution (CV 1: Poisson), work is exponential. `sharing` "
-        "serves all requests at once and slows all of them down. Shares of runs that are flagged, called stable, and "
+        "serves all requests at once and slows all of them down; so does `batching`, where a unit of work takes 10 + n with n "
+        "requests, of which 1 per unit of time can be done at most. Shares of runs that are flagged, called stable, and "
         "left open, in per cent; *before* is the rule of version 0.1 (the trend of the number in the system, and the "
         "backlog at the end; an answer was left out if the run was short against its own stays)."
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from simqueue.statistics.overload import Stays
+from simqueue.statistics.stays import Stays
 
 Served = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Arrival and service times -> start and end times."""
@@ -75,5 +75,6 @@ def run_of(served: Served, load: float, number: int, rng: np.random.Generator, c
     arrival_s = np.cumsum(rng.gamma(1 / cv**2, cv**2, number) / load)
     work = rng.exponential(1.0, number)
     start_s, end_s = served(arrival_s, work)
-    tokens = 100 * work
-    return Stays(arrival_s, start_s, start_s, end_s, np.zeros(number), tokens, tokens.copy(), float(end_s.max()))
+    tokens = 1 + 100 * work  # the first of them at the start
+    none, kept = np.zeros(number), np.zeros(number, dtype=np.bool_)
+    return Stays(arrival_s, start_s, start_s, end_s, none, tokens, tokens.copy(), kept, float(end_s.max()))

@@ -285,11 +285,11 @@ def test_an_overloaded_policy_shows_no_steady_state() -> None:
 
 
 def test_replications_that_look_overloaded_are_not_left_out() -> None:
-    """Near capacity some replications pile up by chance: the policy is stable, and the mean is over all of them."""
+    """Near capacity some replications pile up by chance: the policy is not overloaded, and the mean is over all."""
     result = sq.run(scenario(rate=10.5, requests=400, replications=12, warmup_s=4.0), check=False)
     own = [row for row in result.replication_rows if row["policy"] == "whole"]
-    assert {row["overloaded"] for row in own} >= {True, False}
-    assert result.summary_rows[0]["overloaded"] is False
+    assert {row["overloaded"] for row in own} >= {True, None}
+    assert result.summary_rows[0]["overloaded"] is not True
     values = [row["mean_ttft_ms"] for row in own]
     assert result.summary_rows[0]["mean_ttft_ms"] == pytest.approx(float(np.mean(np.array(values, dtype=float))))
 

@@ -93,11 +93,14 @@ def test_an_overloaded_run_has_no_interval() -> None:
 
 
 def test_a_run_of_which_overload_cannot_be_told_has_no_interval() -> None:
-    """At a load of 0.99 with some requests timing out nothing shows whether the queue would grow."""
-    workload = SCENARIO["workload"] | {"arrivals": {"process": "poisson", "rate_rps": 9.9}, "timeout_s": 2.0}
-    result = sq.run(SCENARIO | {"workload": workload})
+    """At a load of 0.99 nothing shows whether the queue would grow; if clients give up after 2 s, it cannot."""
+    workload = SCENARIO["workload"] | {"arrivals": {"process": "poisson", "rate_rps": 9.9}}
+    result = sq.run(SCENARIO | {"workload": workload}, seed=2)
     assert result.summary_rows[0]["overloaded"] is None
     assert {one.reason for one in result.one_run_intervals()} == {"it cannot be told whether the run is overloaded"}
+    bounded = sq.run(SCENARIO | {"workload": workload | {"timeout_s": 2.0}}, seed=2)
+    assert bounded.summary_rows[0]["bounded"] is True
+    assert "it cannot be told whether the run is overloaded" not in {one.reason for one in bounded.one_run_intervals()}
 
 
 def test_what_the_summary_hides_is_hidden_here_too() -> None:

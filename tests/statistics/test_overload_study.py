@@ -13,9 +13,9 @@ from studies.certainty.queues import per_server, run_of
 def test_the_page_has_all_cells(tmp_path: Path) -> None:
     """At a load of 10 every run is flagged, at 0.1 none; shares add up, and the page shows them in per cent."""
     found = list(cells({200: 2}, loads=(0.1, 10.0)))
-    assert len(found) == 4 * 2 * 2
+    assert len(found) == 5 * 2 * 2
     assert all(cell.yes + cell.no + cell.unknown == 1 for cell in found)
-    assert {cell.yes for cell in found if cell.load == 10 and cell.kind != "sharing"} == {1.0}
+    assert {cell.yes for cell in found if cell.load == 10 and cell.kind not in ("sharing", "batching")} == {1.0}
     assert {cell.yes for cell in found if cell.load == 0.1} == {0.0}
     page, figure = written(tmp_path, found)
     text = page.read_text(encoding="utf-8")
