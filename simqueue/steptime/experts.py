@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import exp, lgamma, sqrt
+from math import expm1, lgamma, log, log1p, sqrt
 from statistics import NormalDist
 from typing import Final
 
@@ -39,8 +39,26 @@ def routed_to(experts: int, active: int, correlation: float, tokens: int) -> flo
         return experts * (1 - (1 - mean) ** tokens)
     total = 1 / correlation - 1
     unused = (1 - mean) * total
-    missed = exp(lgamma(unused + tokens) - lgamma(unused) + lgamma(total) - lgamma(total + tokens))
-    return experts * (1 - missed)
+    return -experts * expm1(_log_ratio(unused, total, tokens))
+
+
+def _log_ratio(low: float, high: float, n: int) -> float:
+    """Return the logarithm of ``low (low + 1) .. (low + n - 1) / (high (high + 1) .. (high + n - 1))``.
+
+    Differences of the logarithm of the gamma function cancel for large arguments; there Stirling's series is used, with
+    the large terms taken together.
+    """
+    if low < _LARGE:
+        return lgamma(low + n) - lgamma(low) + lgamma(high) - lgamma(high + n)
+    return n * log((low + n) / (high + n)) + _stirling_rest(low, n) - _stirling_rest(high, n)
+
+
+def _stirling_rest(x: float, n: int) -> float:
+    return (x - 0.5) * log1p(n / x) + (1 / (x + n) - 1 / x) / 12 - ((x + n) ** -3 - x**-3) / 360
+
+
+_LARGE: Final = 50.0
+"""Above this, the first term of Stirling's series that is left out is below 1e-11."""
 
 
 @dataclass(frozen=True, slots=True)

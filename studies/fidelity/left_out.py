@@ -17,7 +17,6 @@ from studies.fidelity.steps import STEPS_FILE, reason_not_a_case
 
 _SPLIT: Final = "prefill and decode on separate servers (mode `disagg`); one replica is simulated here"
 _UNKNOWN: Final[Mapping[str, str]] = {
-    "MiniMaxAI/MiniMax-M2.5": "MiniMax-M2.5: not in the library",
     "Qwen/Qwen3.5-397B-A17B": "Qwen3.5-397B-A17B: layers with linear attention, which are not modelled",
     "moonshotai/Kimi-K2.5": "Kimi-K2.5: experts in int4, which were not measured",
     "zhipuai/GLM-5": "GLM-5: sparse attention, which is not modelled",

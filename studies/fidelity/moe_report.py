@@ -40,10 +40,10 @@ experts, as far as the rows determine them. TTFT is not fitted; it lacks what ha
 _LEFT_OUT: Final = """\
 ### Models, GPUs and engines left out
 
-The same runs with a preset that has not seen them: that of another model on the same engine and GPU, of the same model
-on another GPU, or of another engine. TensorRT-LLM's runs are of several undated versions that differ by up to a factor
-of two at the same load (DeepSeek on eight H200, four clients: 13.8 ms with experts divided, 7.1 ms with whole ones), so
-one does not predict another.
+The same runs, and others, with a preset that has not seen them: that of dense models on the same engine and GPU, of
+another mixture of experts, of the same model on another GPU, or of another engine. TensorRT-LLM's runs are of several
+undated versions that differ by up to a factor of two at the same load (DeepSeek on eight H200, four clients: 13.8 ms
+with experts divided, 7.1 ms with whole ones), so one does not predict another.
 """
 
 _TOKENS: Final = """\

@@ -61,6 +61,7 @@ class Choice:
 FITTED: Final = (
     Choice("vllm", "gpt-oss-120b", "fp4", "h100-sxm", whole=False, preset="vllm-h100-gpt-oss"),
     Choice("vllm", "gpt-oss-120b", "fp4", "h200-sxm", whole=False, preset="vllm-h200-gpt-oss"),
+    Choice("vllm", "minimax-m2.5", "fp8", "h200-sxm", whole=False, preset="vllm-h200-minimax-m2.5"),
     Choice("trtllm", "gpt-oss-120b", "fp4", "h200-sxm", whole=False, preset="trtllm-h200-gpt-oss"),
     Choice("trtllm", "qwen3-235b-a22b", "fp8", "h100-sxm", whole=True, preset="trtllm-h100-qwen3-235b"),
     Choice("trtllm", "deepseek-v3", "fp8", "h200-sxm", whole=False, preset="trtllm-h200-deepseek"),
@@ -70,6 +71,8 @@ FITTED: Final = (
 """Runs with the preset that is fitted to them."""
 
 LEFT_OUT: Final = (
+    Choice("vllm", "minimax-m2.5", "fp8", "h200-sxm", whole=False, preset="vllm-h200"),
+    Choice("vllm", "minimax-m2.5", "fp8", "h100-sxm", whole=True, preset="vllm-h100"),
     Choice("vllm", "gpt-oss-120b", "fp4", "h100-sxm", whole=False, preset="vllm-h200-gpt-oss"),
     Choice("vllm", "gpt-oss-120b", "fp4", "h200-sxm", whole=False, preset="vllm-h100-gpt-oss"),
     Choice("sglang", "deepseek-v3", "fp8", "h200-sxm", whole=False, preset="sglang-h200-qwen3-235b"),

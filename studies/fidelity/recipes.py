@@ -243,6 +243,14 @@ RECIPES: Final = (
         ("vllm", "gpt-oss-120b", "fp4"),
     ),
     _experts(
+        "vllm-h200-minimax-m2.5",
+        "h200-sxm",
+        "vLLM 0.16.0 and 0.18.0",
+        "MiniMax-M2.5 in FP8, TP 4 and 8",
+        ("seq_us", "expert_layer_us"),
+        ("vllm", "minimax-m2.5", "fp8"),
+    ),
+    _experts(
         "trtllm-h200-gpt-oss",
         "h200-sxm",
         "TensorRT-LLM (undated)",

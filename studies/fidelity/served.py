@@ -24,6 +24,7 @@ MODELS: Final = {
     "Qwen/Qwen3-235B-A22B-FP8": "qwen3-235b-a22b",
     "deepseek-ai/DeepSeek-V3": "deepseek-v3",
     "deepseek-ai/DeepSeek-R1": "deepseek-v3",
+    "MiniMaxAI/MiniMax-M2.5": "minimax-m2.5",
 }
 """Names of the data -> names of the library; R1 has the geometry of V3."""
 

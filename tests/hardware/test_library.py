@@ -37,7 +37,7 @@ def test_names() -> None:
             *("llama-3.1-405b", "llama-3.1-70b", "llama-3.1-8b", "llama-2-70b", "qwen3-8b", "qwen3-32b"),
             *("qwen3-30b-a3b", "qwen3-235b-a22b", "qwen2.5-7b", "qwen2.5-72b", "mixtral-8x7b", "phi-4"),
             *("mistral-7b-v0.1", "mistral-7b-v0.2", "mistral-7b-v0.3", "deepseek-v3", "deepseek-r1"),
-            *("gpt-oss-20b", "gpt-oss-120b", "gemma-3-27b"),
+            *("gpt-oss-20b", "gpt-oss-120b", "gemma-3-27b", "minimax-m2.5"),
         ]
     )
 

@@ -117,11 +117,21 @@ def test_distinct_experts_are_an_integral_over_their_popularity(
     assert routed_to(experts, active, correlation, 1) == pytest.approx(active, rel=1e-9)
 
 
+@examples(60)
+@given(exponent=st.floats(0.5, 18), tokens=st.integers(1, 20_000))
+def test_distinct_experts_are_a_product_for_any_correlation(exponent: float, tokens: int) -> None:
+    """Token by token, an expert is missed with probability (b + t) / (s + t); this holds for tiny correlations too."""
+    total = 10.0**exponent - 1
+    unused = 0.9375 * total
+    missed = np.exp(np.log1p(-(total - unused) / (total + np.arange(tokens))).sum())
+    assert routed_to(128, 8, 10.0**-exponent, tokens) == pytest.approx(128 * (1 - missed), rel=1e-7)
+
+
 @examples(40)
 @given(tokens=st.integers(1, 5000))
 def test_no_correlation_is_the_limit_of_a_small_one(tokens: int) -> None:
-    """With a correlation of 1e-7, as many experts are reached as if all were equally likely."""
-    assert routed_to(128, 8, 1e-7, tokens) == pytest.approx(routed_to(128, 8, 0.0, tokens), rel=1e-4)
+    """With a correlation of 1e-12, as many experts are reached as if all were equally likely."""
+    assert routed_to(128, 8, 1e-12, tokens) == pytest.approx(routed_to(128, 8, 0.0, tokens), rel=1e-9)
 
 
 def draws(tokens: int, n: int = 200) -> NDArray[np.int64]:
