@@ -115,10 +115,11 @@ def _lines(found: Sequence[Cell]) -> Iterator[str]:
     yield (
         "Queues of which the load is known are played, and each run is judged by itself, without a capacity law: the "
         "hardest case. Gaps between arrivals have a gamma distribution (CV 1: Poisson), work is exponential. `sharing` "
-        "serves all requests at once and slows all of them down; so does `batching`, where a unit of work of each takes "
-        "10 + n with n requests, so that together they get at most 1 per unit of time. Shares of runs that are flagged, "
-        "called stable, and left open, in per cent; *before* is the rule of version 0.1 (the trend of the number in the "
-        "system, and the backlog at the end; an answer was left out if the run was short against its own stays)."
+        "serves all requests at once and slows all of them down; so does `batching`, where a unit of work of each "
+        "takes 10 + n with n requests, so that together they get at most 1 per unit of time. Shares of runs that are "
+        "flagged, called stable, and left open, in per cent; *before* is the rule of version 0.1 (the trend of the "
+        "number in the system, and the backlog at the end; an answer was left out if the run was short against its own "
+        "stays)."
     )
     yield ""
     yield (
