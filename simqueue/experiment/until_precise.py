@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from simqueue.errors import InputError
 from simqueue.experiment.replication import Replication
@@ -18,14 +18,20 @@ from simqueue.results.summary import Row, summarize
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.estimate import Estimate
-from simqueue.statistics.stopping import largest_width, look_ahead, precise_at
+from simqueue.statistics.stopping import checkpoints, deciding, largest_width
 from simqueue.statistics.verdict import majority
+
+_MARGIN = 2.0
+"""How many times as many independent values a mean must have as without a choice of the moment.
+
+A sequence is free of doubt at first where it happens to have no very large value.
+"""
 
 
 def until_precise(
     up_to: Callable[[int], list[Replication]], scenario: ResolvedScenario, wanted: PrecisionSettings
 ) -> list[Replication]:
-    """Replicate until the metric of every policy is precise for the whole look-ahead, or to the largest number.
+    """Replicate until the metric of every policy is precise at successive checkpoints, or to the largest number.
 
     Parameters
     ----------
@@ -34,20 +40,17 @@ def until_precise(
     scenario : ResolvedScenario
     wanted : PrecisionSettings
     """
-    start = min(wanted.max_replications, wanted.min_replications + look_ahead(wanted.min_replications))
-    made = up_to(start)
+    sizes = checkpoints(wanted.min_replications, wanted.max_replications)
+    made = up_to(sizes[0])
     known = _all_known(scenario, wanted, made, RunLoads(scenario, made[0]))
-    while True:
-        firsts = [one.precise_at() for one in known.values()]
-        precise = [first for first in firsts if first is not None]
-        if len(precise) == len(firsts):
-            return made[: min(wanted.max_replications, max(first + look_ahead(first) for first in precise))]
+    for size in sizes[1:]:
+        if all(one.precise for one in known):
+            break
         before = len(made)
-        if before >= wanted.max_replications:
-            return made
-        made = up_to(min(wanted.max_replications, before + max(5, before // 2)))
-        for name, one in known.items():
-            one.add(run for replication in made[before:] for run in replication.runs if run.policy == name)
+        made = up_to(size)
+        for one in known:
+            one.add(made[before:])
+    return made
 
 
 def precision_note(scenario: ResolvedScenario, made: Sequence[Replication], loads: RunLoads) -> tuple[str, ...]:
@@ -55,25 +58,25 @@ def precision_note(scenario: ResolvedScenario, made: Sequence[Replication], load
     wanted = scenario.precision
     if wanted is None:
         return ()
-    known = _all_known(scenario, wanted, made, loads)
-    missed = {name: one for name, one in known.items() if one.precise_at() is None}
+    missed = [one for one in _all_known(scenario, wanted, made, loads) if not one.precise]
     if not missed:
         return ()
-    doubtful = [name for name, one in missed.items() if one.doubtful]
+    doubtful = [one.policy for one in missed if one.doubtful]
     more = f"; the intervals of {', '.join(doubtful)} cannot be trusted yet" if doubtful else ""
     return (
-        f"not enough runs: after {len(made)} replications, {wanted.metric} of {', '.join(missed)} is not known to "
-        f"{100 * wanted.relative:g} %{more}; increase precision.max_replications, or make the runs longer",
+        f"not enough runs: after {len(made)} replications, {wanted.metric} of "
+        f"{', '.join(one.policy for one in missed)} is not known to {100 * wanted.relative:g} %{more}; increase "
+        "precision.max_replications, or make the runs longer",
     )
 
 
 def _all_known(
     scenario: ResolvedScenario, wanted: PrecisionSettings, made: Sequence[Replication], loads: RunLoads
-) -> dict[str, _Known]:
+) -> list[_Known]:
     warm = warm_up(scenario, made, loads)
-    known = {name: _Known(scenario, wanted, warm, name, loads) for name in scenario.policy_names}
-    for name, one in known.items():
-        one.add(run for replication in made for run in replication.runs if run.policy == name)
+    known = [_Known(scenario, wanted, warm, name, loads) for name in scenario.policy_names]
+    for one in known:
+        one.add(made)
     return known
 
 
@@ -84,25 +87,27 @@ class _Known:
         self, scenario: ResolvedScenario, wanted: PrecisionSettings, warm: WarmUp, policy: str, loads: RunLoads
     ) -> None:
         self._scenario, self._wanted, self._warm = scenario, wanted, warm
-        self._policy, self._loads = policy, loads
+        self.policy, self._loads = policy, loads
         self._rows: list[Row] = []
         self._runs: list[PolicyRun] = []
         self._samples_of: list[RunSamples] = []
         self._overloads: list[bool | None] = []
-        self._widths: dict[int, float | None] = {}
+        self._known: dict[int, bool] = {}
 
-    def add(self, runs: Iterable[PolicyRun]) -> None:
+    def add(self, made: Sequence[Replication]) -> None:
         """Add replications, in order."""
-        for run in runs:
+        for run in (run for one in made for run in one.runs if run.policy == self.policy):
             measured = with_window(self._scenario, self._warm, run)
             self._runs.append(measured)
             self._samples_of.append(RunSamples(run.recording, measured.window, ALL_CLASSES, NO_EXTRAS))
             self._rows.append(self._row(measured))
 
-    def precise_at(self) -> int | None:
-        """Return the number of replications at which the rule stops; None if it does not yet."""
-        wanted = self._wanted
-        return precise_at(self._width, len(self._rows), largest_width(wanted.relative), least=wanted.min_replications)
+    @property
+    def precise(self) -> bool:
+        """Whether the metric is known well enough at the last checkpoints."""
+        sizes = checkpoints(self._wanted.min_replications, self._wanted.max_replications)
+        deciders = deciding(sizes, len(self._runs))
+        return bool(deciders) and all(map(self._precise_at, deciders))
 
     @property
     def doubtful(self) -> bool:
@@ -110,13 +115,13 @@ class _Known:
         found = self._estimate(len(self._runs))
         return found is not None and self._in_doubt(found)
 
-    def _width(self, n: int) -> float | None:
-        if n not in self._widths:
+    def _precise_at(self, n: int) -> bool:
+        if n not in self._known:
             found = self._estimate(n)
             width = None if found is None else found.relative
             narrow = width is not None and width <= largest_width(self._wanted.relative)
-            self._widths[n] = None if narrow and found is not None and self._in_doubt(found) else width
-        return self._widths[n]
+            self._known[n] = narrow and found is not None and not self._in_doubt(found)
+        return self._known[n]
 
     def _estimate(self, n: int) -> Estimate | None:
         return column_estimate(self._wanted.metric, self._rows[:n], self._samples(n), self._wanted.confidence)
@@ -126,10 +131,10 @@ class _Known:
         n = found.n
         if any(run.window is None for run in self._runs[:n]):
             return False
-        if not in_doubt(self._wanted.metric, found.value, self._samples(n)):
+        if not in_doubt(self._wanted.metric, found.value, self._samples(n), _MARGIN):
             return False
         self._overloads += [
-            run.signs.unsteady(self._loads.offered[self._policy].law) for run in self._runs[len(self._overloads) : n]
+            run.signs.unsteady(self._loads.offered[self.policy].law) for run in self._runs[len(self._overloads) : n]
         ]
         return majority(self._overloads[:n]) is not True
 

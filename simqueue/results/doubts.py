@@ -55,27 +55,37 @@ def doubts(row: Row, samples: Samples) -> list[str]:
     return [f"{line}; make the runs longer, or their number larger" for line in lines]
 
 
-def in_doubt(name: str, value: float, samples: Samples) -> bool:
-    """Return whether `doubts` warns about this value of a column, if the window is steady."""
+def in_doubt(name: str, value: float, samples: Samples, margin: float = 1.0) -> bool:
+    """Return whether `doubts` warns about this value of a column, if the window is steady.
+
+    Parameters
+    ----------
+    name : str
+    value : float
+    samples : Samples
+        The latencies behind it.
+    margin : float
+        How many times as many independent values a mean must have.
+    """
     known = _filled(samples.of("ttft"))
-    return (bool(known) and stretches(known) < LEAST_STRETCHES) or _too_few(name, value, samples)
+    return (bool(known) and stretches(known) < LEAST_STRETCHES) or _too_few(name, value, samples, margin)
 
 
-def _too_few(name: str, value: float, samples: Samples) -> bool:
+def _too_few(name: str, value: float, samples: Samples, margin: float = 1.0) -> bool:
     """Return whether there are too few independent values for the interval of this mean or percentile of a latency."""
     q, metric = parsed(name) or (None, "")
     series = _filled(samples.of(metric)) if metric in _METRICS else []
     if not series:
         return False
-    return _too_skewed(series) if q is None else _few_beyond(series, value, q)
+    return _too_skewed(series, margin) if q is None else _few_beyond(series, value, q)
 
 
 def _filled(series: Sequence[Floats]) -> list[Floats]:
     return [one for one in series if len(one)]
 
 
-def _too_skewed(series: Sequence[Floats]) -> bool:
-    return len(series) * stretches(series) < needed_for_mean(np.concatenate(series))
+def _too_skewed(series: Sequence[Floats], margin: float) -> bool:
+    return len(series) * stretches(series) < margin * needed_for_mean(np.concatenate(series))
 
 
 def _few_beyond(series: Sequence[Floats], value: float, q: float) -> bool:

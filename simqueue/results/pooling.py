@@ -56,16 +56,29 @@ def pooled_statistics(parts: Parts, levels: Sequence[float], pairs_at_once: int 
         Approximate number of pairs in memory, in addition to one part; it is exceeded if there are many small parts.
     """
     outline = _Outline()
-    added = total(outline.products(parts))
-    count = outline.count
-    if not count:
+    added = total(product for pairs in outline.passed(parts) for product in products(*pairs))
+    if not outline.count:
         return PooledStatistics(0, None, None, (None,) * len(levels))
+    found = _percentiles(parts, outline, levels, pairs_at_once)
+    return PooledStatistics(outline.count, added / outline.count, outline.maximum, found)
+
+
+def pooled_percentiles(
+    parts: Parts, levels: Sequence[float], pairs_at_once: int = PAIRS_AT_ONCE
+) -> tuple[float | None, ...]:
+    """Return the percentiles of `pooled_statistics` alone; the exact sum of a mean takes most of its time."""
+    outline = _Outline()
+    for _ in outline.passed(parts):
+        pass
+    return _percentiles(parts, outline, levels, pairs_at_once) if outline.count else (None,) * len(levels)
+
+
+def _percentiles(parts: Parts, outline: _Outline, levels: Sequence[float], pairs_at_once: int) -> tuple[float, ...]:
     ranges = _Ranges.of(parts, outline.edges(pairs_at_once))
-    positions = [Position.of(q, count) for q in levels]
+    positions = [Position.of(q, outline.count) for q in levels]
     ranks = sorted({rank for position in positions for rank in (position.below, position.above)})
     values = ranges.values_at(parts, ranks, pairs_at_once)
-    found = tuple(position.between(values[position.below], values[position.above]) for position in positions)
-    return PooledStatistics(count, added / count, outline.maximum, found)
+    return tuple(position.between(values[position.below], values[position.above]) for position in positions)
 
 
 class _Outline:
@@ -76,15 +89,15 @@ class _Outline:
         self.maximum = -np.inf
         self._sampled: list[Floats] = []
 
-    def products(self, parts: Parts) -> Iterator[Floats]:
-        """Go through the sample and yield arrays that add up to its sum."""
+    def passed(self, parts: Parts) -> Iterator[Pairs]:
+        """Go through the sample and yield the pairs of each part that have a count."""
         for all_values, all_counts in parts():
             held = all_counts > 0
             values, counts = all_values[held], all_counts[held]
             self.count += int(np.sum(counts))
             self.maximum = max(self.maximum, float(np.max(values, initial=-np.inf)))
             self._sampled.append(np.sort(values)[_SAMPLED // 2 :: _SAMPLED].copy())
-            yield from products(values, counts)
+            yield values, counts
 
     def edges(self, pairs_at_once: int) -> Floats:
         """Return values that divide the pairs into ranges of at most about `pairs_at_once`; equal values stay together.

@@ -11,7 +11,7 @@ import numpy as np
 from simqueue.results.classes import RequestClasses
 from simqueue.results.latencies import Extras, parsed, samples_ms
 from simqueue.results.metrics import Floats
-from simqueue.results.pooling import Pairs, pooled_statistics
+from simqueue.results.pooling import Pairs, pooled_percentiles
 from simqueue.statistics.estimate import Estimate, estimate
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Gaps:
         return self._percentiles.at(q)
 
     def _pooled(self, levels: Sequence[float]) -> Sequence[float | None]:
-        return pooled_statistics(self._pairs_ms, levels).percentiles
+        return pooled_percentiles(self._pairs_ms, levels)
 
     def _pairs_ms(self) -> Iterator[Pairs]:
         """Yield the gaps, and how many tokens came after each."""

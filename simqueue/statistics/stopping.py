@@ -1,20 +1,38 @@
-"""The number of replications: sequential stopping with look-ahead.
+"""The number of replications: checkpoints at which a sequence can stop.
 
-Sources: Hoad, Robinson and Davies 2010, Automated selection of the number of replications for a discrete-event
-simulation; Law 2015, Simulation Modeling and Analysis, section 9.4 (the relative error).
+A sequence that may stop after every replication stops where its interval happens to be short, and such intervals cover
+less than they promise. So it is looked at only at a few sizes, each half as large again as the one before (Heidelberger
+and Welch 1983, Simulation run length control in the presence of an initial transient), and what it shows must hold at
+successive checkpoints. The relative error is that of Law 2015, Simulation Modeling and Analysis, section 9.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 
-LEAST = 3
-"""Smallest number of replications after which the rule can stop."""
+GROWTH = 1.5
+"""Size of a checkpoint over that of the one before."""
+IN_A_ROW = 2
+"""Successive checkpoints at which a precision must hold."""
 
 
-def look_ahead(n: int, at_least: int = 5) -> int:
-    """Return how many further replications must confirm the precision found after `n`: 5, or n / 20 if it is more."""
-    return max(at_least, n * at_least // 100)
+def checkpoints(least: int, most: int) -> tuple[int, ...]:
+    """Return the numbers of replications at which a sequence can stop, from `least` >= 1 to `most` >= `least`."""
+    sizes = [least]
+    while sizes[-1] < most:
+        sizes.append(min(most, math.ceil(GROWTH * sizes[-1])))
+    return tuple(sizes)
+
+
+def deciding(sizes: tuple[int, ...], made: int) -> tuple[int, ...]:
+    """Return the checkpoints that decide whether a sequence can stop after `made` replications.
+
+    Empty if it has not come far enough. If only one number of replications is allowed there is no choice of it, and so
+    nothing that must be confirmed.
+    """
+    passed = [size for size in sizes if size <= made]
+    needed = min(IN_A_ROW, len(sizes))
+    return tuple(passed[-needed:]) if len(passed) >= needed else ()
 
 
 def largest_width(relative_error: float) -> float:
@@ -24,35 +42,3 @@ def largest_width(relative_error: float) -> float:
     the estimate, it is at most w / (1 - w) of the true value.
     """
     return relative_error / (1 + relative_error)
-
-
-def precise_at(widths: Callable[[int], float | None], count: int, relative: float, *, least: int = LEAST) -> int | None:
-    """Return the number of replications after which a value is precise and stays so for the whole look-ahead.
-
-    Parameters
-    ----------
-    widths : callable
-        Returns the width of the interval relative to the estimate, from the first n replications; None if it is
-        undefined, or if the interval cannot be trusted.
-    count : int
-        Number of replications that have been made.
-    relative : float
-        Largest allowed width, > 0.
-    least : int
-        Smallest number of replications to return, at least 2.
-
-    Returns
-    -------
-    int or None
-        None if the precision has not been reached, or not yet for the whole look-ahead.
-    """
-    first: int | None = None
-    for n in range(max(2, least), count + 1):
-        width = widths(n)
-        if width is None or width > relative:
-            first = None
-        elif first is None:
-            first = n
-        if first is not None and n >= first + look_ahead(first):
-            return first
-    return None

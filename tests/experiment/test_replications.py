@@ -11,6 +11,7 @@ import pytest
 
 import simqueue as sq
 from simqueue.errors import InputError
+from simqueue.experiment import until_precise
 from simqueue.experiment.comparing import compared
 from simqueue.experiment.matching import predict
 from simqueue.experiment.offered_load import policy_loads
@@ -173,7 +174,7 @@ def test_replicating_until_precise() -> None:
     for row in result.summary_rows:
         low, high, mean = (row[name] for name in ("ci_low_mean_e2el_ms", "ci_high_mean_e2el_ms", "mean_e2el_ms"))
         assert max(high - mean, mean - low) <= 0.2 / 1.2 * mean  # type: ignore[operator] # defined in these runs
-        assert row["replications"] >= 8  # type: ignore[operator] # three and a look-ahead of five
+        assert row["replications"] >= 5  # type: ignore[operator] # 5 after 3: two checkpoints
     assert not any("not enough runs" in line for line in result.warnings)
 
 
@@ -185,23 +186,48 @@ def test_precision_that_is_not_reached_is_told() -> None:
     assert any("not enough runs" in line for line in result.warnings)
 
 
+def test_a_single_number_of_replications_is_not_chosen() -> None:
+    """If only one number is allowed, the interval there needs no confirmation."""
+    wanted = {"metric": "mean_e2el_ms", "relative": 0.5, "min_replications": 6, "max_replications": 6}
+    result = sq.run(scenario(precision=wanted), workers=1)
+    assert result.summary_rows[0]["replications"] == 6
+    assert not any("not enough runs" in line for line in result.warnings)
+
+
+def test_the_work_of_a_sequence_grows_with_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A percentile of gaps is looked at once per checkpoint, and at the last two for the warning."""
+    looks: list[int] = []
+
+    def counted(*args: Any) -> Any:
+        looks.append(len(args[1]))
+        return estimated(*args)
+
+    estimated = until_precise.column_estimate
+    monkeypatch.setattr(until_precise, "column_estimate", counted)
+    wanted = {"metric": "p99_itl_ms", "relative": 1e-6, "min_replications": 3, "max_replications": 20}
+    made = scenario(precision=wanted, requests=30)
+    del made["policies"]["chunked"]
+    sq.run(made, check=False, workers=1)
+    assert looks == [3, 5, 8, 12, 18, 20]
+
+
 def test_an_interval_that_cannot_be_trusted_is_not_precise() -> None:
     """At 0.9, 200 requests are no steady state, however many runs there are; of whole runs the mean is known soon."""
-    wanted = {"metric": "mean_ttft_ms", "relative": 0.9, "min_replications": 5, "max_replications": 30}
+    wanted = {"metric": "mean_ttft_ms", "relative": 0.9, "min_replications": 5, "max_replications": 45}
     made = {**one_slot(0.9, 200, 1), "precision": wanted}
     steady, whole = (sq.run({**made, "warmup_s": one}, check=False, workers=1) for one in (made["warmup_s"], 0.0))
-    assert steady.summary_rows[0]["replications"] == 30
+    assert steady.summary_rows[0]["replications"] == 45
     (line,) = [line for line in steady.warnings if "not enough runs" in line]
     assert "is not known to 90 %; the intervals of one cannot be trusted yet" in line
     assert any("one: too few for a steady state" in line for line in steady.warnings)
     low, value, high = (float(steady.summary_rows[0][f"{key}mean_ttft_ms"]) for key in ("ci_low_", "", "ci_high_"))  # type: ignore[arg-type]
     assert max(value - low, high - value) <= 0.9 / 1.9 * value  # narrow enough, but for the doubt
-    assert whole.summary_rows[0]["replications"] < 30  # type: ignore[operator] # a count
+    assert whole.summary_rows[0]["replications"] < 45  # type: ignore[operator] # a count
     assert not any("not enough runs" in line for line in whole.warnings)
 
 
-def test_ten_replications_and_a_look_ahead_are_the_least() -> None:
-    """By default a mean that is precise from the start on is accepted after ten replications and five more."""
+def test_ten_replications_and_five_more_are_the_least() -> None:
+    """By default a mean that is precise from the start on is accepted at the second checkpoint."""
     made = scenario(rate=0.5, requests=40, precision={"metric": "mean_e2el_ms", "relative": 0.9})
     assert sq.run(made, check=False, workers=1).summary_rows[0]["replications"] == 15
 

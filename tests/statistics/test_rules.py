@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from simqueue.statistics import warmup
 from simqueue.statistics.comparison import all_paired, holm, paired
-from simqueue.statistics.intervals import mean_interval
-from simqueue.statistics.stopping import largest_width, look_ahead, precise_at
+from simqueue.statistics.stopping import checkpoints, deciding, largest_width
 
 
 def mser_by_definition(series: np.ndarray) -> int:
@@ -53,30 +52,42 @@ def test_the_averaged_series_skips_what_is_undefined() -> None:
     assert found.tolist() == [2.0, 4.0, 4.0]
 
 
-def widths_of(values: list[float]) -> Callable[[int], float | None]:
-    """Return the relative half-width of Student's interval of the first n values."""
-    return lambda n: mean_interval(values[:n]).relative
+def test_checkpoints_grow_by_half() -> None:
+    """From the least to the largest number of replications; there is always a way on from a small one."""
+    assert checkpoints(10, 200) == (10, 15, 23, 35, 53, 80, 120, 180, 200)
+    assert checkpoints(2, 4) == (2, 3, 4)
+    assert checkpoints(7, 7) == (7,)
 
 
-def test_stopping_waits_for_its_look_ahead() -> None:
-    """A mean that is precise from the third value on is accepted after five more, and not before."""
-    values = [100.0, 101.0, 99.0, 100.0, 100.5, 99.5, 100.0, 100.0]
-    widths = widths_of(values)
-    assert precise_at(widths, 7, 0.05) is None
-    assert precise_at(widths, 8, 0.05) == 3
-    assert look_ahead(3) == 5
-    assert look_ahead(400) == 20
+@given(st.integers(1, 50), st.integers(0, 300))
+def test_two_checkpoints_decide(least: int, more: int) -> None:
+    """The last two that were passed; one if no other number is allowed; none before."""
+    sizes = checkpoints(least, least + more)
+    assert sizes[0] == least
+    assert sizes[-1] == least + more
+    assert all(1 < after / before <= 2 for before, after in pairwise(sizes))
+    needed = min(2, len(sizes))
+    for i in range(len(sizes)):
+        assert deciding(sizes, sizes[i]) == (sizes[i + 1 - needed : i + 1] if i + 1 >= needed else ())
+    assert deciding(sizes, least - 1) == ()
 
 
-def test_stopping_starts_again_after_a_surprise() -> None:
-    """A value that widens the interval again within the look-ahead takes the decision back."""
-    values = [100.0, 101.0, 99.0, 100.0, 180.0, *[100.0, 101.0, 99.0] * 30]
-    first = precise_at(widths_of(values), len(values), 0.05)
-    assert first is not None
-    assert first > 5
-    widths = [mean_interval(values[:n]).relative or 1 for n in range(first, first + look_ahead(first) + 1)]
-    assert max(widths) <= 0.05
-    assert (mean_interval(values[: first - 1]).relative or 1) > 0.05
+def test_few_looks_cover_more_than_many() -> None:
+    """Means of lognormal values until they are known to 15 %: stopping at any size covers less than at checkpoints.
+
+    The interval is the mean ± two standard errors. Of 6,000 sequences, 91 and 93 % contain the mean.
+    """
+    rng, sizes, n = np.random.default_rng(8), checkpoints(10, 400), np.arange(1, 401)
+    many = few = 0
+    for values in rng.lognormal(0, 0.5, (1000, 400)):
+        means = np.cumsum(values) / n
+        variances = np.maximum(np.cumsum(values**2) / n - means**2, 0)
+        errors = np.sqrt(variances / np.maximum(n - 1, 1))
+        covers, narrow = np.abs(means - np.exp(0.125)) <= 2 * errors, 2 * errors <= 0.15 * means
+        many += covers[9 + int(np.argmax(narrow[9:]))]
+        few += covers[next(size for size in sizes[1:] if all(narrow[one - 1] for one in deciding(sizes, size))) - 1]
+    assert few > many + 10
+    assert few > 1000 * (0.93 - 3 * (0.93 * 0.07 / 1000) ** 0.5)
 
 
 @given(st.floats(0.001, 0.9))
