@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import io
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from simqueue.cli import run_command
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "README.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -21,26 +24,32 @@ def commands() -> list[list[str]]:
     return [line.split() for block in blocks for line in block.splitlines()]
 
 
-def as_run(words: list[str]) -> list[str]:
-    """Return a command that uses the Python interpreter of the tests."""
-    start = {"simqueue": ["-m", "simqueue"], "python": []}[words[0]]
-    return [sys.executable, *start, *words[1:]]
-
-
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Run all commands and return the output of each, and the files written."""
     folder = tmp_path_factory.mktemp("tutorial")
     (folder / "calm.py").write_text(PROGRAM[0], encoding="utf-8")
     shown = {}
-    for words in commands():
-        done = subprocess.run(
-            as_run(words), cwd=folder, capture_output=True, encoding="utf-8", check=False, env={**os.environ}
-        )
-        assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"
-        shown[" ".join(words)] = done.stdout
+    with contextlib.chdir(folder):
+        for words in commands():
+            shown[" ".join(words)] = {"simqueue": command_line, "python": program}[words[0]](words[1:])
     shown["files"] = "\n".join(sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()))
     return shown
+
+
+def command_line(words: list[str]) -> str:
+    """Return the output of a command, run in this process: a start of Python for each would take most of the time."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = run_command(words)
+    assert code == 0, f"{' '.join(words)}: {err.getvalue()}"
+    return out.getvalue()
+
+
+def program(words: list[str]) -> str:
+    """Return the output of a program."""
+    done = subprocess.run([sys.executable, *words], capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"
+    return done.stdout
 
 
 def test_every_command_runs_and_writes_what_the_page_says(outputs: dict[str, str]) -> None:
