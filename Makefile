@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # tests and runs use the installed package, not the source tree
 export PYTHONSAFEPATH := 1
 
-.PHONY: run dev test mutation fuzz bench fidelity module08 install lint types architecture wheel pytest clean
+.PHONY: run dev test mutation fuzz bench fidelity module08 install lint types architecture pytest clean
 
 run: $(VENV)/.installed
 	$(BIN)/simqueue run scenarios/azure-2023-conversation.yaml
@@ -25,14 +25,20 @@ $(VENV)/.installed: $(VENV)/.python pyproject.toml hatch_build.py $(shell find s
 	$(BIN)/python -m pip install --quiet .
 	touch $@
 
+# the tools and what the package itself needs
 $(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' > $(VENV)/needs.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --requirement $(VENV)/needs.txt --group dev
 	touch $@
 
-# builds and installs the wheel, so that the tests use what users get
-$(VENV)/.wheel: $(VENV)/.dev pyproject.toml hatch_build.py README.md $(shell find simqueue scenarios -type f -not -name '*.pyc')
+# needs none of the tools: with --jobs=2 it is built while they are installed
+$(VENV)/.built: $(VENV)/.python pyproject.toml hatch_build.py README.md $(shell find simqueue scenarios -type f -not -name '*.pyc')
 	rm -rf dist
-	$(BIN)/python -m build --wheel --outdir dist . > /dev/null
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	touch $@
+
+# the tests use what users get
+$(VENV)/.wheel: $(VENV)/.dev $(VENV)/.built
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
 	$(BIN)/python -m pip install --quiet dist/*.whl
 	touch $@ $(VENV)/.installed
@@ -65,10 +71,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.wheel
+types: $(VENV)/.dev
 	$(BIN)/mypy
 
-architecture: $(VENV)/.wheel
+architecture: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 pytest: $(VENV)/.wheel
