@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +26,16 @@ from simqueue.theory.cost import request_cost
 from simqueue.theory.limits import Capacity, Server
 from simqueue.workload.streams import stream
 
-LEAST_REQUESTS, MOST_REQUESTS = 800, 6000
+LEAST_REQUESTS, MOST_REQUESTS = 800, 12_000
 MOST_TOKENS = 300_000
 """Output tokens of a backlog, about: fewer requests are played if outputs are long. A play takes a second or two."""
 GENERATIONS = 12
 """Requests of a backlog, at least, over those that run at one time."""
-MIDDLE = (0.2, 0.8)
-"""The rate is measured between these shares of the completions, without filling and draining."""
+STAYS = 4
+"""Times that the longest request takes, at least, if the most requests suffice."""
+MIDDLE = (0.2, 0.95)
+"""The rate is measured while requests after the first and before the second of these shares get their first tokens:
+without filling and draining, and not before the longest request could have run once."""
 SECTIONS = 6
 
 
@@ -114,10 +119,17 @@ def _carried(backlog: _Backlog, rng: np.random.Generator, most: int) -> Carried:
     requests = [Request(str(i), 0.0, prompt, output) for i, (prompt, output) in enumerate(pairs)]
     rows = Simulation(requests, backlog.policy, step, RunOptions(front_end=backlog.front_end)).run().requests
     if described.batching == "static":  # from the first wave to the last one, all alike
-        interval = mean_interval(_rates(rows["finish_s"], np.ones(many), (0.0, float(rows["finish_s"].max()))))
+        edges = np.linspace(0, float(rows["finish_s"].max()), SECTIONS + 1)
+        done = np.searchsorted(np.sort(rows["finish_s"]), edges, side="right").astype(float)
     else:
+        begin = min(max(MIDDLE[0], _longest_stay(asked, closed) / many), MIDDLE[1] / 2)
+        low_s, high_s = np.quantile(rows["first_token_s"], (begin, MIDDLE[1])).tolist()
+        edges = np.linspace(low_s, high_s, SECTIONS + 1)
         cost = request_cost(step, asked.lengths, described, closed)
-        interval = mean_interval(_rates(rows["finish_s"], cost.relative(prompts[drawn], outputs[drawn])))
+        done = _done(rows, edges, *(cost.relative(prompts[drawn], made) for made in (1.0, outputs[drawn])))
+    if edges[-1] <= edges[0]:
+        raise RunError("a backlog ends all at once: its rate is not defined")
+    interval = mean_interval((np.diff(done) / np.diff(edges)).tolist())
     return Carried(interval.mean, interval.half_width, float(rows["preemptions"].mean()), many)
 
 
@@ -125,18 +137,24 @@ def _requests(asked: Demand, described: Server, closed: Capacity, most: int) -> 
     """Return how many requests a backlog has; of padded waves as many as there can be, in full waves."""
     if described.batching == "static":
         return max(1, most // described.max_num_seqs) * described.max_num_seqs
-    least = max(LEAST_REQUESTS, GENERATIONS * closed.running)
+    least = max(LEAST_REQUESTS, GENERATIONS * closed.running, STAYS * _longest_stay(asked, closed))
     return int(min(max(MOST_TOKENS / asked.lengths.output, least), most))
 
 
-def _rates(
-    finish_s: NDArray[np.float64], work: NDArray[np.float64], during_s: tuple[float, float] | None = None
-) -> list[float]:
-    """Return the rates of sections of equal time, by the work done: by default of the middle part."""
-    order = np.argsort(finish_s, kind="stable")
-    low, high = during_s or (finish_s[order[int(share * (len(order) - 1))]] for share in MIDDLE)
-    if high <= low:
-        raise RunError("a backlog ends all at once: its rate is not defined")
-    edges = np.linspace(low, high, SECTIONS + 1)
-    done = np.concatenate(([0.0], np.cumsum(work[order])))[np.searchsorted(finish_s[order], edges, side="right")]
-    return [float(rate) for rate in np.diff(done) / np.diff(edges)]
+def _longest_stay(asked: Demand, closed: Capacity) -> float:
+    """Return how many requests begin while the longest one runs: until then there are too few long ones."""
+    return closed.running * float(asked.lengths.longest(1)[1].max()) / asked.lengths.output
+
+
+def _done(
+    rows: Mapping[str, NDArray[Any]], edges: NDArray[np.float64], begun: NDArray[np.float64], whole: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the work done up to each edge: of a prompt at its first token, the rest evenly until the last one.
+
+    The longest requests do not end in a short backlog, but most of the work can be theirs.
+    """
+    first_s, last_s = rows["first_token_s"], rows["finish_s"]
+    span_s = np.where(last_s > first_s, last_s - first_s, 1.0)
+    return np.array(
+        [begun @ (first_s <= edge) + (whole - begun) @ np.clip((edge - first_s) / span_s, 0, 1) for edge in edges]
+    )

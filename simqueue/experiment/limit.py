@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from simqueue.experiment.demand import Demand
 from simqueue.experiment.limit_of_waves import limit_of_waves
 from simqueue.steptime import StepTime
 from simqueue.theory.affine import fit
-from simqueue.theory.capacity import capacity, composition
+from simqueue.theory.capacity import capacity, composition, prompts_together
 from simqueue.theory.lengths import Lengths
 from simqueue.theory.limits import COMPUTE_BOUND, Capacity, Limit, Server
 from simqueue.theory.played import played
+from simqueue.theory.rhythm import keeps_rhythm
 
 NEAR = 1.25
 """If the limits by slots and by token budget are within this factor, and the budget is below SMALL prompts, simulated
@@ -24,12 +26,16 @@ level are taken as 1 / sqrt(running requests) of its mean, as if lengths were ex
 UNFILLED, BESIDE = 0.02, 1.1
 """The closed form takes the token budget as full. Whole prompts leave about half of the next one unused. This counts
 above that share of the budget, if what is filled limits at no more than that multiple of the capacity."""
+_SPARE = 0.4
+"""Prompts in a step of their own are cut by the budget in some steps if they need more of it on average."""
 MOST_RUNNING = 2500
 """Plays with more requests at one time would take too long."""
 _OF_PROMPTS = 1000
 """Policies with whole prompts are in doubt if the longest of so many prompts is longer than the budget."""
-_TOGETHER = "equal outputs that start together end together, and so do their successors"
+_TOGETHER = "outputs of equal length that start together end together, and so do their successors"
 """The closed form stays a bound: it is right for requests that are spread evenly over time."""
+_SAME = 0.02
+"""Relative difference from the closed form up to which it makes no difference that they end together."""
 _ALIKE = 0.01
 """Outputs whose squared coefficient of variation is smaller end together if they start together."""
 
@@ -43,23 +49,30 @@ def limit_of(step_time: StepTime, described: Server, asked: Demand) -> Limit:
         As `capacity`.
     """
     closed = capacity(step_time, asked.lengths, described)
+    if described.max_num_seqs == 1 and asked.sample is not None:
+        return Limit(closed)  # one after another: there is nothing that the closed form ignores
     if described.batching == "static":
         return limit_of_waves(step_time, described, asked, closed)
-    full, other = _full(closed, described), _other_doubt(step_time, closed, described, asked.lengths)
+    full, other = _full(closed, described), _other_doubt(step_time, closed, described, asked)
+    return _by_play(step_time, described, asked, closed, full, other) if full or other else Limit(closed)
+
+
+def _by_play(step_time: StepTime, described: Server, asked: Demand, closed: Capacity, full: str, other: str) -> Limit:
+    """Return the capacity by a played backlog, unless it takes the doubts away."""
     doubt = full or other
-    if not doubt:
-        return Limit(closed)
     if asked.sample is None or closed.running > MOST_RUNNING:
         return Limit(closed, doubt=doubt)
     found = played(step_time, asked.sample, asked.lengths, described, closed)
     if found is None:
         return Limit(closed, doubt=f"{doubt}, and too few requests end in a short backlog")
     if full and closed.binding != "kv" and not found.waits_for_blocks:
-        if not other:
-            return Limit(closed)
         doubt = other
-    high_rps = max(found.high_rps, closed.max_rate_rps) if doubt == _TOGETHER else found.high_rps
-    return Limit(found.capacity, found.low_rps, high_rps, doubt)
+    closed_rps, low_rps, high_rps = closed.max_rate_rps, found.low_rps, found.high_rps
+    if doubt == _TOGETHER and abs(found.capacity.max_rate_rps / closed_rps - 1) <= _SAME:
+        return Limit(closed)
+    if other == _TOGETHER:
+        low_rps, high_rps = min(low_rps, (1 - _SAME) * closed_rps), max(high_rps, (1 + _SAME) * closed_rps)
+    return Limit(found.capacity, low_rps, high_rps, doubt) if doubt else Limit(closed)
 
 
 def _full(closed: Capacity, described: Server) -> str:
@@ -72,12 +85,20 @@ def _full(closed: Capacity, described: Server) -> str:
     return "the KV pool is full at times, and evicts requests whose tokens are computed again"
 
 
-def _other_doubt(step_time: StepTime, closed: Capacity, described: Server, lengths: Lengths) -> str:
+def _other_doubt(step_time: StepTime, closed: Capacity, described: Server, asked: Demand) -> str:
     """Return why the closed form does not describe the policy though the pool is large enough, or an empty text."""
-    at = composition(lengths, closed.steps_per_request, described)
-    if lengths.output_variance <= _ALIKE * lengths.output**2 and not fit(step_time, at).exact:
+    lengths, at = asked.lengths, composition(asked.lengths, closed.steps_per_request, described)
+    apart = described.batching == "separate"
+    if lengths.output > 1 and _in_rhythm(asked, described.depth) and (apart or not fit(step_time, at).exact):
         return _TOGETHER
     return _delayed(closed, described, lengths)
+
+
+def _in_rhythm(asked: Demand, depth: int) -> bool:
+    """Whether requests that start together end together; with two steps in flight a seat is taken for one step more."""
+    if asked.sample is None:
+        return asked.lengths.output_variance <= _ALIKE * asked.lengths.output**2
+    return keeps_rhythm(asked.sample[1] + (depth - 1))
 
 
 def _delayed(closed: Capacity, described: Server, lengths: Lengths) -> str:
@@ -88,10 +109,7 @@ def _delayed(closed: Capacity, described: Server, lengths: Lengths) -> str:
     if described.batching != "chunked":
         if lengths.longest(_OF_PROMPTS)[0].mean() > budget:
             return "prompts longer than the token budget run alone, when nothing else runs"
-        unfilled = lengths.new_square / (2 * lengths.new) / budget  # half of the next prompt, as tokens meet it
-        filled_rps = (1 - unfilled) * closed.limits_rps.get("tokens", math.inf)
-        doubtful = unfilled > UNFILLED and filled_rps < BESIDE * closed.max_rate_rps
-        return "whole prompts do not fill the token budget" if doubtful else ""
+        return _unfilled(closed, described, lengths, budget)
     if budget >= SMALL * lengths.new:
         return ""
     # Prompts wait for the token budget while they hold slots.
@@ -103,3 +121,16 @@ def _delayed(closed: Capacity, described: Server, lengths: Lengths) -> str:
         f"slots ({slots_rps:.3g} req/s) and token budget ({budget_rps:.3g} req/s, about one prompt) "
         "limit at nearly the same rate"
     )
+
+
+def _unfilled(closed: Capacity, described: Server, lengths: Lengths, budget: int) -> str:
+    """Return that whole prompts leave much of the budget unused and the budget limits, or an empty text."""
+    unused = lengths.new_square / (2 * lengths.new)  # half of the next prompt, as tokens meet it
+    if described.batching == "separate":
+        unlimited = replace(described, max_num_batched_tokens=None)
+        wanted = prompts_together(lengths, unlimited, closed.steps_per_request) * lengths.new
+        limits = wanted > _SPARE * budget
+    else:
+        filled_rps = (1 - unused / budget) * closed.limits_rps.get("tokens", math.inf)
+        limits = filled_rps < BESIDE * closed.max_rate_rps
+    return "whole prompts do not fill the token budget" if limits and unused > UNFILLED * budget else ""

@@ -20,8 +20,8 @@ _SAME = 0.02
 """Relative difference between closed form and gathered waves up to which the correlation makes no difference."""
 _BETTER = 1.05
 """How much more smaller waves must carry than full ones before it is told."""
-_ERROR = 0.05
-"""Of the closed form, beside chance that is not there, with some room."""
+_ERROR = 0.08
+"""What the bounds of a closed form allow."""
 
 
 def limit_of_waves(step_time: StepTime, described: Server, asked: Demand, closed: Capacity) -> Limit:

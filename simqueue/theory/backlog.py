@@ -40,6 +40,8 @@ class Content(NamedTuple):
         Tokens that precede a piece, such that equal pieces after so many tokens have the same attention.
     running : int
         Requests that hold a seat.
+    new_tokens, new_prompts : int
+        Prompt tokens that were never computed before, and prompts of which these are the last ones.
     """
 
     steps: int
@@ -49,14 +51,8 @@ class Content(NamedTuple):
     prompt_tokens: int
     past_tokens: float
     running: int
-
-
-class Done(NamedTuple):
-    """A request that has left: its lengths, and how many contents there were when it left."""
-
-    prompt: int
-    output: int
-    contents: int
+    new_tokens: int
+    new_prompts: int
 
 
 @dataclass(slots=True, eq=False)
@@ -72,6 +68,8 @@ class Row:
         Tokens that are to be made.
     computed : int
         Tokens in the pool.
+    reached : int
+        Prompt tokens that were ever computed.
     since, started : int
         The tick that completed its context, and the number of this start; -1 if it does not decode.
     kept : int
@@ -85,6 +83,7 @@ class Row:
     context: int
     left: int
     computed: int = 0
+    reached: int = 0
     since: int = -1
     started: int = -1
     kept: int = 0
@@ -105,7 +104,8 @@ class Backlog:
     ----------
     contents : list of Content
         In order of time.
-    done : list of Done
+    done : list of int
+        How many contents there were when each request left.
     evictions : int
     limited : dict of Resource to int
         Steps in which the head of the queue waited for this resource.
@@ -113,7 +113,7 @@ class Backlog:
 
     def __init__(self, pairs: Iterator[tuple[int, int]], server: Server) -> None:
         self.contents: list[Content] = []
-        self.done: list[Done] = []
+        self.done: list[int] = []
         self.evictions = 0
         self.limited: dict[Resource, int] = {"slots": 0, "tokens": 0, "kv": 0}
         self._pairs = pairs
@@ -129,6 +129,7 @@ class Backlog:
         blocks = math.inf if server.kv_blocks is None else server.kv_blocks
         self._free = float(blocks * server.block_size + self._spare)
         self._taken = 0.0
+        self._new_tokens = self._new_prompts = 0
         self._ticks = 0
         """Steps in which decodes took part: all but separate steps of prompts."""
         self._decodes = 0
@@ -183,8 +184,9 @@ class Backlog:
         weighted = sum([new * (past + new / 2) for past, new in pieces])
         past_tokens = weighted / tokens - tokens / len(pieces) / 2 if tokens else 0.0
         context = self._context - decodes * repeats / 2 if decodes else 0.0  # `_repeat` has moved the sum to the end
+        new, self._new_tokens, self._new_prompts = (self._new_tokens, self._new_prompts), 0, 0
         self.contents.append(
-            Content(1 + repeats, decodes, context, len(pieces), tokens, past_tokens, len(self._running))
+            Content(1 + repeats, decodes, context, len(pieces), tokens, past_tokens, len(self._running), *new)
         )
         self.limited[self._waits_for] += 1 + repeats
 
@@ -230,7 +232,7 @@ class Backlog:
             if at > row.since:
                 self._decodes -= 1
                 self._context -= row.computed
-            self.done.append(Done(row.prompt, row.output, len(self.contents)))
+            self.done.append(len(self.contents))
             if self._server.depth > 1:
                 self._leaving.append(row)
             else:
@@ -289,6 +291,11 @@ class Backlog:
     def _compute(self, row: Row, new: int, pieces: list[tuple[int, int]]) -> int:
         pieces.append((row.computed, new))
         row.computed += new
+        fresh = min(row.computed, row.prompt) - row.reached
+        if fresh > 0:
+            row.reached += fresh
+            self._new_tokens += fresh
+            self._new_prompts += row.reached == row.prompt
         self._take(new)
         return new
 

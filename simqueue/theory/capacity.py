@@ -30,12 +30,13 @@ import numpy as np
 from simqueue.errors import InputError
 from simqueue.steptime.base import StepTime
 from simqueue.theory.affine import Affine, Composition, fit, step_seconds
-from simqueue.theory.binomial import binomial_pmf
 from simqueue.theory.lengths import Lengths
 from simqueue.theory.limits import COMPUTE_BOUND, Capacity, Resource, Server
-from simqueue.theory.mixture import StepSizes, average_seconds
-from simqueue.theory.waves import waves
+from simqueue.theory.mixture import StepSizes, pieces_of, steps_seconds
+from simqueue.theory.waves import one_by_one, waves
 
+_LEAST_STEPS, _MOST_STEPS, _PROMPTS = 2000, 200_000, 4000
+"""Random steps over which a duration is averaged: as many as have so many prompts, within bounds."""
 _MANY_SLOTS = 4096
 """With more slots, the number of prompts in a step hardly varies, so the duration of the mean step is enough."""
 
@@ -55,6 +56,8 @@ def capacity(step: StepTime, lengths: Lengths, server: Server) -> Capacity:
     InputError
         If the KV pool does not hold one request.
     """
+    if server.max_num_seqs == 1 and lengths.cached is None:
+        return one_by_one(step, lengths, server)
     if server.batching == "static":
         return waves(step, lengths, server)
     required = _required_steps(lengths, server)
@@ -91,8 +94,6 @@ def prompt_steps(lengths: Lengths, server: Server) -> float:
     # `left` is what the decodes of a full batch leave of the budget. Two prompts can share a step, so a prompt takes
     # one more step than the quotient.
     left = max(1.0, room - server.max_num_seqs + 1)
-    if server.max_num_seqs == 1:
-        return max(_cuts(lengths, left), _pieces(lengths, server))
     by_budget = min(1 + lengths.new / left, max(1.0, lengths.new))  # a piece has at least one token
     return max(by_budget, _pieces(lengths, server))
 
@@ -223,15 +224,15 @@ def _seconds_per_request(
     if affine.exact:
         return _work(affine, lengths) + affine.overhead_s * g + separate
     if server.batching == "separate":
-        prompts = _prompts_together(lengths, server, g)
+        prompts = prompts_together(lengths, server, g)
         at = composition(lengths, g, server)
-        prompt_s = step_seconds(step, Composition(0, 0, prompts * lengths.new, prompts, at.past_tokens)) / prompts
+        prompt_s = _prompt_step(step, lengths, server, at, prompts) / prompts
         if lengths.output <= 1:
             return prompt_s
         slots = _slots_in_use(lengths, server, g)
         decode = Composition(slots, at.context_tokens / at.decodes * slots, 0, 0)
         return prompt_s + (lengths.output - 1) / decode.decodes * step_seconds(step, decode)
-    if resource in ("slots", "kv") and lengths.output > 1:
+    if resource in ("slots", "kv"):
         return g * _binomial_step(step, lengths, server, g)
     return g * step_seconds(step, composition(lengths, g, server))
 
@@ -246,10 +247,32 @@ def _binomial_step(step: StepTime, lengths: Lengths, server: Server, g: float) -
     if slots > _MANY_SLOTS:
         return step_seconds(step, at)
     whole = max(1, math.floor(slots))
-    m = np.arange(whole + 1) * slots / whole
-    weights = binomial_pmf(whole, k * at.prompts / slots)
-    sizes = StepSizes(at.context_tokens / at.decodes, lengths.new / k, at.past_tokens, server.max_num_batched_tokens)
-    return average_seconds(step, sizes, slots - m, m, weights)
+    begin = k * at.prompts / whole
+    many = int(min(max(_LEAST_STEPS, _PROMPTS / (begin * whole)), _MOST_STEPS))
+    m = np.random.default_rng(0).binomial(whole, min(1.0, begin), many)
+    return steps_seconds(step, _sizes(lengths, server, at), np.maximum(0, slots - m), m)
+
+
+def _prompt_step(step: StepTime, lengths: Lengths, server: Server, at: Composition, prompts: float) -> float:
+    """Return the mean duration of a separate step of so many prompts."""
+    m = np.floor(np.arange(1, _LEAST_STEPS + 1) * prompts).astype(int)
+    return steps_seconds(step, _sizes(lengths, server, at), np.zeros(len(m)), np.diff(m, prepend=0))
+
+
+def _sizes(lengths: Lengths, server: Server, at: Composition) -> StepSizes:
+    """Return the mean sizes of what a step is made of, and how prompts or their pieces vary."""
+    k = _pieces(lengths, server)
+    prompts = lengths.longest(1)[0] if lengths.cached is None and lengths.prompt_variance > 0 else None
+    if prompts is not None and server.chunk_tokens is not None and k > 1:
+        prompts = pieces_of(prompts, server.chunk_tokens)
+    return StepSizes(
+        context_per_decode=at.context_tokens / at.decodes if at.decodes else 0.0,
+        tokens_per_prompt=lengths.new / k,
+        past_tokens=at.past_tokens,
+        budget=server.max_num_batched_tokens,
+        lengths=prompts,
+        whole=k == 1,
+    )
 
 
 def _separate_steps(affine: Affine, lengths: Lengths, server: Server, g: float) -> float:
@@ -258,7 +281,7 @@ def _separate_steps(affine: Affine, lengths: Lengths, server: Server, g: float) 
         return 0.0
     decoding = (lengths.output - 1) / _slots_in_use(lengths, server, g)
     mixed = max(g, decoding)
-    return affine.overhead_s * (1 / _prompts_together(lengths, server, g) + decoding - mixed)
+    return affine.overhead_s * (1 / prompts_together(lengths, server, g) + decoding - mixed)
 
 
 def _slots_in_use(lengths: Lengths, server: Server, g: float) -> float:
@@ -266,7 +289,7 @@ def _slots_in_use(lengths: Lengths, server: Server, g: float) -> float:
     return min(float(server.max_num_seqs), lengths.output / g)
 
 
-def _prompts_together(lengths: Lengths, server: Server, g: float) -> float:
+def prompts_together(lengths: Lengths, server: Server, g: float) -> float:
     """Return the mean number of prompts in a prefill step at saturation.
 
     They are the prompts that take the slots which became free in one decode step.

@@ -17,6 +17,7 @@ from simqueue.theory.affine import Composition, step_seconds
 from simqueue.theory.chain import poisson
 
 _NEGLIGIBLE = 1e-7
+_GROUPS = 48
 _MANY_PROMPTS = 300
 """If a step has more prompts on average, their number hardly varies."""
 
@@ -35,15 +36,70 @@ class StepSizes:
         Tokens that precede an average piece of a prompt.
     budget : int or None
         Largest number of tokens in a step; prompt tokens above it are computed in steps that have room.
+    lengths : array or None
+        Equally likely values of `tokens_per_prompt`; None if all are equal.
+    whole : bool
+        Whether these are whole prompts, so that `past_tokens` follows from them.
     """
 
     context_per_decode: float
     tokens_per_prompt: float
     past_tokens: float
     budget: int | None
+    lengths: NDArray[Any] | None = None
+    whole: bool = False
 
 
-def average_seconds(
+def steps_seconds(step: StepTime, sizes: StepSizes, decodes: NDArray[Any], prompts: NDArray[Any]) -> float:
+    """Return the mean duration, in seconds, of successive steps in which prompts of random lengths begin.
+
+    What is above the budget waits for the next step. Similar steps have the duration of their average.
+
+    Parameters
+    ----------
+    step : StepTime
+    sizes : StepSizes
+    decodes : array of shape (n,)
+        Decodes of each step.
+    prompts : array of int, shape (n,)
+        Prompts that begin in each step, or pieces of prompts.
+    """
+    lengths = np.array([sizes.tokens_per_prompt]) if sizes.lengths is None else sizes.lengths
+    drawn = np.random.default_rng(1).permutation(np.resize(lengths, int(prompts.sum())))
+    drawn = drawn * (sizes.tokens_per_prompt / drawn.mean()) if len(drawn) else drawn
+    which = np.repeat(np.arange(len(prompts)), prompts)
+    begun, squares = (np.bincount(which, one, len(prompts)) for one in (drawn, drawn**2))
+    tokens = begun if sizes.budget is None else _in_turn(begun, np.maximum(sizes.budget - decodes, 1))
+    ranked = np.argsort(tokens, kind="stable")
+    none = int(np.searchsorted(tokens[ranked], 0.5))
+    groups = [ranked[:none], *np.array_split(ranked[none:], min(_GROUPS, len(ranked) - none) or 1)]
+
+    def seconds(group: NDArray[Any]) -> float:
+        n, m, new, old, square = (float(one[group].mean()) for one in (decodes, prompts, tokens, begun, squares))
+        # Equal pieces after so many tokens have the attention of prompts of these lengths.
+        past = square / (2 * old) - old / m / 2 if sizes.whole and m else sizes.past_tokens
+        at = Composition(n, sizes.context_per_decode * n, new, max(m, float(new > 0)), max(0.0, past))
+        return len(group) * step_seconds(step, at)
+
+    return math.fsum(seconds(group) for group in groups if len(group)) / len(prompts)
+
+
+def _in_turn(begun: NDArray[Any], room: NDArray[Any]) -> NDArray[Any]:
+    """Return the prompt tokens computed in each step: those that begin or have waited, as far as there is room."""
+    missing = np.cumsum(begun - room)
+    waiting = missing - np.minimum(0, np.minimum.accumulate(missing))
+    return np.asarray(begun - np.diff(waiting, prepend=0.0))
+
+
+def pieces_of(prompts: NDArray[Any], most_tokens: int) -> NDArray[Any]:
+    """Return equally likely pieces of equally likely prompts, which are cut into pieces of up to `most_tokens`."""
+    rest = prompts % most_tokens
+    whole = np.full(int((prompts // most_tokens).sum()), float(most_tokens))
+    pieces = np.sort(np.concatenate((rest[rest > 0], whole)))
+    return np.asarray(pieces[((np.arange(len(prompts)) + 0.5) * len(pieces) / len(prompts)).astype(int)])
+
+
+def _average_seconds(
     step: StepTime, sizes: StepSizes, decodes: NDArray[Any], prompts: NDArray[Any], weights: NDArray[Any]
 ) -> float:
     """Return the mean duration of a step, in seconds, over a distribution of its composition.
@@ -84,7 +140,7 @@ def poisson_seconds(
     varies = 0 < prompts <= _MANY_PROMPTS
     weights = poisson(prompts, 400) if varies else np.ones(1)
     counts = (np.arange(len(weights)) if varies else np.array([prompts])) + more_tokens / sizes.tokens_per_prompt
-    return average_seconds(step, sizes, np.full(len(weights), decodes), counts, weights)
+    return _average_seconds(step, sizes, np.full(len(weights), decodes), counts, weights)
 
 
 def _within_budget(

@@ -1,9 +1,9 @@
 """The capacity of a server from a played backlog, with bounds.
 
 `Backlog` plays some hundred requests of the workload through the rules of the server and gives the content of the
-steps. Here the steps get their durations. The requests that left after the warm-up are few, and their mean work is not
-that of the workload: so they count by their cost in the closed form. What is left of chance is seen in the differences
-between sections of the play, and is part of the bounds.
+steps. Here the steps get their durations. The requests of a play are few, and the longest ones do not end in it. So
+what counts is the work that the steps do, over that of an average request, by its cost in the closed form. What is left
+of chance is seen in the differences between sections of the play, and is part of the bounds.
 """
 
 from __future__ import annotations
@@ -90,20 +90,19 @@ def played(
     chosen = spread(prompts, outputs, SAMPLE)
     backlog = Backlog(cycle(zip(prompts[chosen].tolist(), outputs[chosen].tolist(), strict=True)), server)
     backlog.play(max(LEAST_REQUESTS, math.ceil(_GENERATIONS * known.running)), CONTENTS)
-    ends = np.array([done.contents for done in backlog.done])
+    ends = np.array(backlog.done)
     marks = _marks(ends)
     if marks is None:
         return None
     seconds = np.concatenate(([0.0], np.cumsum(_durations(step, backlog.contents))))
-    left = np.searchsorted(ends, marks, side="right")
     evictions = backlog.evictions / len(backlog.done)
     limit: Resource = "kv" if evictions > _MANY_EVICTIONS else backlog.limit
     cost = request_cost(step, lengths, server, known, limit)
-    gone = np.array([(done.prompt, done.output) for done in backlog.done])
-    work = np.concatenate(([0.0], np.cumsum(cost.relative(gone[:, 0], gone[:, 1]))))
-    rates = np.diff(work[left]) / np.diff(seconds[marks])
-    rate = float((work[left[-1]] - work[left[0]]) / (seconds[marks[-1]] - seconds[marks[0]]))
-    found = _capacity(rate, backlog.contents[marks[0] : marks[-1]], int(left[-1] - left[0]), cost.resource, known)
+    work = np.concatenate(([0.0], np.cumsum(cost.of_steps(backlog.contents))))
+    rates = np.diff(work[marks]) / np.diff(seconds[marks])
+    done = float(work[marks[-1]] - work[marks[0]])
+    rate = done / float(seconds[marks[-1]] - seconds[marks[0]])
+    found = _capacity(rate, backlog.contents[marks[0] : marks[-1]], done, cost.resource, known)
     pressed = bool(backlog.limited["kv"] or backlog.evictions)
     return Played(found, *bounds(rate, rates), evictions, pressed)
 
@@ -169,18 +168,18 @@ def _durations(step: StepTime, contents: Sequence[Content]) -> NDArray[np.float6
 
 def _average_s(step: StepTime, rows: NDArray[np.float64]) -> float:
     weights = rows[:, 0] / rows[:, 0].sum()
-    _, decodes, context, pieces, tokens, _, _ = (weights @ rows).tolist()
+    _, decodes, context, pieces, tokens, *_ = (weights @ rows).tolist()
     past = float((weights * rows[:, 4]) @ rows[:, 5]) / tokens if tokens else 0.0
     return step_seconds(step, Composition(decodes, context, tokens, pieces, max(0.0, past)))
 
 
-def _capacity(rate: float, contents: Sequence[Content], left: int, resource: Resource, known: Capacity) -> Capacity:
+def _capacity(rate: float, contents: Sequence[Content], requests: float, limit: Resource, known: Capacity) -> Capacity:
     steps = sum(content.steps for content in contents)
     running = sum(content.steps * content.running for content in contents) / steps
-    limits: dict[Resource, float] = {name: max(rate, limit) for name, limit in known.limits_rps.items()}
-    limits[resource] = rate
-    named: Resource = "compute" if limits["compute"] < COMPUTE_BOUND * rate else resource
-    each = steps / left
+    limits: dict[Resource, float] = {name: max(rate, other) for name, other in known.limits_rps.items()}
+    limits[limit] = rate
+    named: Resource = "compute" if limits["compute"] < COMPUTE_BOUND * rate else limit
+    each = steps / requests
     return replace(
         known,
         max_rate_rps=rate,

@@ -30,6 +30,31 @@ def waves(step: StepTime, lengths: Lengths, server: Server) -> Capacity:
     return Capacity(rate, binding, {binding: rate}, output / rows, wave_s / output, float(rows))
 
 
+def one_by_one(step: StepTime, lengths: Lengths, server: Server) -> Capacity:
+    """Return the capacity of a server with one slot: the mean time of a request, its prompt whole or in chunks.
+
+    With chunks, the budget of a step is that of the only prompt in it.
+    """
+    prompts, outputs = lengths.longest(1)
+    most = math.inf
+    if server.batching == "chunked":
+        most = min(server.max_num_batched_tokens or math.inf, server.chunk_tokens or math.inf)
+    # The decode steps of all requests read this context on average, whether or not long prompts have long outputs.
+    decodes = lengths.output - 1
+    context = (lengths.product - lengths.prompt) / decodes if decodes > 0 else 0.0
+    seconds = _mean(lambda prompt: _alone_seconds(step, prompt, most), prompts)
+    seconds += _mean(lambda output: decode_seconds(step, 1, round(context), output, each=False), outputs)
+    steps = lengths.output - 1 + float(np.maximum(1, np.ceil(prompts / most)).mean())
+    return Capacity(1 / seconds, "slots", {"slots": 1 / seconds}, steps, seconds / steps, 1.0)
+
+
+def _alone_seconds(step: StepTime, prompt_tokens: int, most: float) -> float:
+    """Return the duration in seconds of the steps that compute a prompt alone, up to `most` tokens in each."""
+    pasts = range(0, prompt_tokens, int(min(most, prompt_tokens)))
+    pieces = ((past, int(min(most, prompt_tokens - past))) for past in pasts)
+    return math.fsum(step.seconds(Batch(prefill=(one,), sampled_rows=1)) for one in pieces)
+
+
 def best_waves(step: StepTime, lengths: Lengths, server: Server) -> Capacity:
     """Return the largest capacity with waves of at most `max_num_seqs` rows, a half of them, a quarter, and so on.
 

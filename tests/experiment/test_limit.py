@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -92,7 +93,40 @@ def test_equal_outputs_on_a_roofline_start_and_end_together() -> None:
     found, simulated = load_of(made, "whole"), carried(from_mapping(made).resolve(), most=1000)["whole"]
     assert found.capacity is not None
     assert found.capacity.max_rate_rps == pytest.approx(simulated.rate_rps, rel=0.03)
-    assert found.caution.startswith("equal outputs")
+    assert found.caution.startswith("outputs of equal length")
+
+
+def test_equal_outputs_with_prompts_apart_start_and_end_together() -> None:
+    """All prompts of 8 seats share one step, then all decode together: cycles of one prefill and 39 decode steps.
+
+    Requests that are spread evenly need a step for each prompt, so the capacity is less, but not below its bounds.
+    """
+    apart = {**POLICIES["apart"], "max_num_seqs": 8}
+    made = scenario(100_000, policies={"apart": apart})
+    made["workload"] |= {
+        "prompt_tokens": {"distribution": "constant", "value": 100},
+        "output_tokens": {"distribution": "constant", "value": 40},
+    }
+    found = load_of(made, "apart")
+    decodes_s = 39 * (0.01 + 8 * 2e-4)
+    together_rps = 8 / (0.01 + 800 * 5e-5 + decodes_s)
+    spread_rps = 8 / (8 * (0.01 + 100 * 5e-5) + decodes_s)
+    assert found.capacity is not None
+    assert found.capacity.max_rate_rps == pytest.approx(together_rps, rel=0.01)
+    assert found.low_rps is not None
+    assert found.high_rps is not None
+    assert found.low_rps <= spread_rps < together_rps <= found.high_rps
+
+
+def test_one_slot_is_not_in_doubt() -> None:
+    """Nothing starts together with something else, and a pool that holds one request is not full at times."""
+    one = {name: {**policy, "max_num_seqs": 1} for name, policy in POLICIES.items()}
+    made = scenario(policies=one, model="llama-3.1-8b", gpu="h100-sxm")
+    made["workload"]["output_tokens"] = {"distribution": "constant", "value": 40}
+    del made["step_time"]
+    assert {name: found.doubt for name, found in policy_loads(from_mapping(made).resolve()).items()} == dict.fromkeys(
+        POLICIES, ""
+    )
 
 
 def test_a_run_says_that_its_load_is_not_sure() -> None:
@@ -109,6 +143,28 @@ def test_a_run_does_not_doubt_a_low_load() -> None:
     """At a fifth of the capacity it makes no difference that the capacity is known to some 10 % only."""
     assert not load_of(offering(0.2), "chunked").sure
     assert not [one for one in sq.run(offering(0.2)).warnings if "is not sure" in one]
+
+
+def test_a_run_does_not_doubt_a_load_that_is_high_for_sure() -> None:
+    """At twice the capacity every value within the bounds is an overload; `capacity` tells the doubt all the same."""
+    found = load_of(offering(2.0), "chunked")
+    assert found.warnings("chunked") == []
+    assert found.notes
+
+
+def test_a_doubt_is_told_if_the_load_is_high_only_at_times() -> None:
+    """A low mean load says nothing if more arrives at times than can be served."""
+    found = load_of(offering(0.2), "chunked")
+    assert found.warnings("chunked") == []
+    assert found.warnings("chunked", exceeded=True)
+
+
+@pytest.mark.parametrize(("load", "told"), [(0.1, False), (0.5, True)])
+def test_without_bounds_a_doubt_is_told_from_low_loads_on(load: float, told: bool) -> None:
+    """A capacity whose error is not known can be far too high: it was by a factor of up to six."""
+    found = replace(load_of(offering(load), "chunked"), low_rps=None, high_rps=None)
+    assert bool(found.warnings("chunked")) == told
+    assert "the error of the capacity is not known" in found.caution
 
 
 def test_a_run_with_a_large_pool_says_nothing() -> None:

@@ -45,7 +45,7 @@ def played(policy: Policy, pairs: list[tuple[int, int]], requests: int) -> dict[
 
 def sums_of(backlog: Backlog) -> dict[str, int]:
     """Return the sums over the steps of a backlog up to the end of its last request."""
-    contents = backlog.contents[: backlog.done[-1].contents]
+    contents = backlog.contents[: backlog.done[-1]]
     return {
         "steps": sum(one.steps for one in contents),
         "decodes": sum(one.steps * one.decodes for one in contents),
@@ -89,6 +89,21 @@ def test_chunks_are_played_as_the_scheduler_plays_them(
     requests = ROUNDS * len(pairs)
     backlog.play(requests, (0, 10_000))
     assert sums_of(backlog) == played(policy, pairs, requests)
+
+
+@settings(max_examples=40)
+@given(pairs=REQUESTS, seats=st.integers(1, 6), pool=st.integers(42, 80))
+def test_what_is_computed_again_is_not_new(pairs: list[tuple[int, int]], seats: int, pool: int) -> None:
+    """Each prompt is new once, whatever is evicted: those that are complete, and parts of those that are not yet."""
+    backlog = Backlog(cycle(pairs), Server("chunked", seats, 20, None, pool, 1))
+    backlog.play(ROUNDS * len(pairs), (0, 10_000))
+    tokens, prompts = (sum(getattr(one, name) for one in backlog.contents) for name in ("new_tokens", "new_prompts"))
+    assert len(backlog.done) <= prompts
+    assert tokens <= sum(one.prompt_tokens for one in backlog.contents)
+    if len({prompt for prompt, _ in pairs}) == 1:
+        assert 0 <= tokens - prompts * pairs[0][0] <= 30 * (seats + 1)
+    if not backlog.evictions:
+        assert tokens == sum(one.prompt_tokens for one in backlog.contents)
 
 
 def test_a_prefix_cache_finds_what_is_left_of_an_evicted_request() -> None:
