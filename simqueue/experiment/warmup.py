@@ -10,17 +10,20 @@ import numpy as np
 
 from simqueue.experiment.replication import Replication
 from simqueue.experiment.run_loads import RunLoads
+from simqueue.results.classes import ALL_CLASSES, RequestClasses
 from simqueue.results.metrics import Floats
 from simqueue.results.policyrun import PolicyRun
 from simqueue.results.signs import stay
 from simqueue.results.steadiness import OfferedLoad
-from simqueue.results.window import entries, steady_window
+from simqueue.results.window import Requests, entries, last_entry_s, steady_window
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.simulation.recording import Recording
 from simqueue.statistics.verdict import majority
 from simqueue.statistics.warmup import Truncation, averaged_series, mser5
 from simqueue.workload.settings import WorkloadSettings
 
+_OF_ENTRIES = ("arrival_s", "attempt", "session", "client")
+"""The columns that say which requests keep the traffic up."""
 _FILLS = 3
 """A system that fills up at the rate at which it empties is then filled to 95 %."""
 
@@ -79,9 +82,10 @@ def warm_up(scenario: ResolvedScenario, made: Sequence[Replication], loads: RunL
     if not stable:
         return WarmUp(notes=("warm-up auto: every policy is overloaded and has no steady part; nothing is cut",))
     cuts = {name: mser5(averaged_series(_ttft_series(made, name))) for name in stable}
-    notes = tuple(_inconclusive(name, cut) for name, cut in cuts.items() if cut.n and not cut.conclusive)
     filling = max(_FILLS * _mean_number(made, name) for name in stable)
-    return WarmUp(requests=max(math.ceil(filling), *(found.cut for found in cuts.values())), notes=notes)
+    requests = max(math.ceil(filling), *(found.cut for found in cuts.values()))
+    notes = tuple(_inconclusive(name, cut, requests) for name, cut in cuts.items() if cut.n and not cut.conclusive)
+    return WarmUp(requests=requests, notes=notes)
 
 
 def with_windows(scenario: ResolvedScenario, warm: WarmUp, made: Sequence[Replication]) -> list[Replication]:
@@ -94,18 +98,28 @@ def with_window(scenario: ResolvedScenario, warm: WarmUp, run: PolicyRun) -> Pol
     start_s = warm.start_s(run.recording)
     if start_s is None:
         return run
-    return run.measured(steady_window(run.recording, start_s, _traffic_until_s(scenario, run.recording)))
+    return run.measured(steady_window(run.recording, start_s, _ends_s(scenario, run.recording)))
 
 
-def _traffic_until_s(scenario: ResolvedScenario, recording: Recording) -> float | None:
-    """Return until when requests could arrive, infinity if the horizon ended that; None if the last arrival says it."""
-    workloads = scenario.workloads.values()
-    sources = [one for one in workloads if one.users is None] or list(workloads)
-    planned = [_number(one) for one in sources]
-    came = int(entries(recording.requests).sum())
-    if all(planned) and came >= sum(number or 0 for number in planned):
-        return None
-    return max(one.arrivals_for_s or (math.inf if _number(one) else 0.0) for one in sources)
+def _ends_s(scenario: ResolvedScenario, recording: Recording) -> dict[str, float]:
+    """Return when each workload ends, by name; those of which nothing arrived are left out."""
+    requests = recording.requests
+    classes = RequestClasses(requests["request_class"])
+    found = {}
+    for name, workload in scenario.workloads.items():
+        inside = classes.mask(ALL_CLASSES if name is None else name)
+        if inside is not None and inside.any():
+            own = {key: requests[key][inside] for key in _OF_ENTRIES if key in requests}
+            found[name or ""] = _end_s(workload, own)
+    return found
+
+
+def _end_s(workload: WorkloadSettings, requests: Requests) -> float:
+    """Return until when requests of a workload could arrive, infinity if the horizon ended that."""
+    planned, came, last_s = _number(workload), int(entries(requests).sum()), last_entry_s(requests)
+    if planned and came >= planned:
+        return last_s
+    return max(last_s, workload.arrivals_for_s or (math.inf if planned else 0.0))
 
 
 def _number(workload: WorkloadSettings) -> int | None:
@@ -136,8 +150,8 @@ def _grows(made: Sequence[Replication], policy: str, load: OfferedLoad) -> bool:
     return majority([run.signs.unsteady(load.law) for run in runs]) is True
 
 
-def _inconclusive(policy: str, cut: Truncation) -> str:
+def _inconclusive(policy: str, cut: Truncation, requests: int) -> str:
     return (
-        f"{policy}: warm-up auto found no steady part (MSER-5 over {cut.n} requests, {cut.cut} are cut); "
-        "use more requests, or give warmup_s"
+        f"{policy}: warm-up auto found no steady part (MSER-5 over {cut.n} requests); {min(requests, cut.n // 2)} "
+        "requests are cut; use more requests, or give warmup_s"
     )

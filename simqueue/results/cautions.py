@@ -46,7 +46,11 @@ def _about(line: str, policies: Counter[str]) -> Warned | None:
 def _of_runs(runs: Sequence[PolicyRun], summaries: Summaries) -> Iterator[Warned]:
     overall = [row for row in summaries.of_replications if row["request_class"] == ALL_CLASSES]
     for run, row in zip(runs, overall, strict=True):
-        told = (*notices.nothing_measured(row, run.warmup_s), *notices.cut_off(run.recording.requests, run.window))
+        told = (
+            *notices.nothing_measured(row, run.warmup_s),
+            *notices.cut_off(run.recording.requests, run.window),
+            *notices.first_to_end(run.window),
+        )
         for line in (*run.recording.warnings, *told):
             yield Warned(run.policy, line, run.replication)
 
@@ -60,7 +64,7 @@ def _of_policies(runs: Sequence[PolicyRun], summaries: Summaries) -> Iterator[Wa
     for row in summaries.of_policies:
         policy = str(row["policy"])
         yield from (Warned(policy, line) for told in _OF_ROWS for line in told(row))
-        if row["request_class"] == ALL_CLASSES and len(runs) > len(names):
+        if row["request_class"] == ALL_CLASSES:
             yield from (Warned(policy, line) for line in doubts(row, summaries.samples(policy, ALL_CLASSES)))
     for row in summaries.of_policies:
         if row["policy"] in openly:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from numpy.typing import NDArray
 
@@ -13,6 +13,9 @@ from simqueue.results.latencies import OVERLOADED_SHARE
 from simqueue.results.metrics import has_status
 from simqueue.results.steadiness import STEADY
 from simqueue.results.window import Window
+
+_HARDLY_ANYTHING: Final = 0.05
+"""Share of the traffic whose loss is not worth a warning: random arrivals do not end at one time."""
 
 if TYPE_CHECKING:
     from simqueue.results.summary import Row
@@ -41,6 +44,16 @@ def cut_off(requests: Mapping[str, NDArray[Any]], window: Window | None) -> list
     return [
         f"{left} of {int(inside.sum())} requests of the window were unfinished when the run ended; latencies are of "
         "the others, and so too low"
+    ]
+
+
+def first_to_end(window: Window | None) -> list[str]:
+    """Return which workload ends a steady window before the others do; nothing if it leaves hardly anything out."""
+    if window is None or window.left_out < _HARDLY_ANYTHING:
+        return []
+    return [
+        f"the steady window ends with the first workload that does ('{window.ended_by}', at {window.end_s:.4g} s): the "
+        f"last {100 * window.left_out:.0f} % of the traffic are not measured"
     ]
 
 

@@ -25,10 +25,22 @@ class Window:
         End of the warm-up.
     end_s : float
         When the traffic ends, or the run.
+    ended_by : str
+        The workload whose end ends it; empty if all workloads end then.
+    traffic_s : float
+        When the last of the workloads ends, or the run.
     """
 
     start_s: float
     end_s: float
+    ended_by: str = ""
+    traffic_s: float = 0.0
+
+    @property
+    def left_out(self) -> float:
+        """Share of the time with traffic after the warm-up that comes after the window; 0 without any."""
+        rest_s = self.traffic_s - self.end_s
+        return rest_s / (self.traffic_s - self.start_s) if self.ended_by and rest_s > 0 else 0.0
 
     @property
     def duration_s(self) -> float:
@@ -46,20 +58,25 @@ class Window:
         return np.asarray((finish_s > self.start_s) & (finish_s <= self.end_s), dtype=np.bool_)
 
 
-def steady_window(recording: Recording, warmup_s: float, traffic_until_s: float | None = None) -> Window:
+def steady_window(recording: Recording, warmup_s: float, ends_s: Mapping[str, float] | None = None) -> Window:
     """Return the window after a warm-up: to the end of the traffic, or to the horizon if it comes first.
+
+    Several workloads are a steady mixture only while all of them send requests. So the first one that ends after the
+    warm-up ends the window. Workloads that have ended before are no part of it.
 
     Parameters
     ----------
     recording : Recording
     warmup_s : float
-    traffic_until_s : float, optional
-        Until when requests could arrive, if the last arrival does not say it: infinity if the horizon ended the
-        traffic. By default the last arrival ends it.
+    ends_s : mapping of str to float, optional
+        When each workload ends; infinity if the horizon ended it. By default the last arrival ends the only one.
     """
-    last_s = last_entry_s(recording.requests)
-    end_s = last_s if traffic_until_s is None else max(last_s, traffic_until_s)
-    return Window(warmup_s, min(end_s, recording.end_s))
+    given_s = ends_s or {"": last_entry_s(recording.requests)}
+    known_s = {name: min(end_s, recording.end_s) for name, end_s in given_s.items()}
+    going_s = {name: end_s for name, end_s in known_s.items() if end_s > warmup_s} or known_s
+    first = min(going_s, key=lambda name: going_s[name])
+    last_s = max(going_s.values())
+    return Window(warmup_s, going_s[first], first if going_s[first] < last_s else "", last_s)
 
 
 def last_entry_s(requests: Requests) -> float:

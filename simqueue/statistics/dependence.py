@@ -35,9 +35,14 @@ def stretches(series: Sequence[Floats]) -> float:
     mean = float(pooled.mean())
     parts = [part for one in series for part in np.array_split(one, PARTS) if len(part)]
     between = math.fsum(len(part) * (float(part.mean()) - mean) ** 2 for part in parts) / max(len(parts) - 1, 1)
-    if between <= 0:
+    if all_equal(pooled) or between <= 0:
         return math.inf
     return len(pooled) / len(series) * float(pooled.var()) / between
+
+
+def all_equal(values: Floats) -> bool:
+    """Return whether values differ by rounding only."""
+    return bool(np.ptp(values) <= 1e-12 * np.max(np.abs(values)))
 
 
 def needed_for_mean(values: Floats) -> float:

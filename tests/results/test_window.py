@@ -130,7 +130,7 @@ def test_what_keeps_traffic_up(record: Any) -> None:
     assert last_entry_s({**plain, "client": users}) == 5.0
     assert entries({**plain, "client": np.full(4, "user", dtype=object)}).all()
     assert steady_window(recording, 2.0).end_s == 7.0
-    assert steady_window(recording, 2.0, traffic_until_s=20.0).end_s == 8.0  # the run ended before
+    assert steady_window(recording, 2.0, {"": 20.0}).end_s == 8.0  # the run ended before
 
 
 def test_a_window_that_the_horizon_cuts_says_what_is_missing() -> None:
@@ -141,3 +141,82 @@ def test_a_window_that_the_horizon_cuts_says_what_is_missing() -> None:
     (line,) = [line for line in result.warnings if "unfinished" in line]
     came = (result.requests["arrival_s"] >= 40).sum()
     assert line.startswith(f"v: {came - row['measured_requests']} of {came} requests of the window were unfinished")
+
+
+def mixture(**workloads: dict[str, Any]) -> dict[str, Any]:
+    """Return workloads of equal requests on a server that answers each of them in three steps of 10 ms."""
+    one = {name: {"distribution": "constant", "value": 3} for name in ("prompt_tokens", "output_tokens")}
+    return {
+        "step_time": {"kind": "constant", "seconds": 0.01},
+        "kv_cache": {"blocks": 10_000},
+        "workloads": {name: {**one, **own} for name, own in workloads.items()},
+        "policies": {"p": {"scheduler": "continuous", "max_num_seqs": 64}},
+    }
+
+
+def even(rate_rps: float, **more: Any) -> dict[str, Any]:
+    """Return even arrivals."""
+    return {"arrivals": {"process": "constant", "rate_rps": rate_rps}, **more}
+
+
+@pytest.mark.parametrize("short", [{"num_requests": 100}, {"arrivals_for_s": 20.0}])
+def test_the_first_workload_that_ends_ends_the_window(short: dict[str, Any]) -> None:
+    """5 and 2 requests a second until 20 and 100 s: both rates are those offered, and what is left out is told."""
+    made = mixture(short=even(5.0, **short), long=even(2.0, num_requests=200))
+    result = sq.run({**made, "warmup_s": 5.0})
+    rates = {row["request_class"]: row["request_throughput"] for row in result.summary_rows}
+    assert rates["short"] == pytest.approx(5.0, rel=0.02)
+    assert rates["long"] == pytest.approx(2.0, rel=0.05)
+    assert result.summary_rows[0]["measured_duration_s"] == pytest.approx(15.0, abs=0.21)
+    (line,) = [line for line in result.warnings if "first workload" in line]
+    assert line.startswith("p: the steady window ends with the first workload that does ('short', at ")
+    assert "the last 84 % of the traffic are not measured" in line  # 80 of 95 s
+
+
+def test_a_workload_that_ends_before_the_warm_up_does_not_end_the_window() -> None:
+    """A burst in the first second is no part of the mixture that is measured from 5 s on."""
+    burst = {"requests": [{"id": f"b{i}", "arrival_s": 0.1 * i} for i in range(5)]}
+    listed = [{**one, "prompt_tokens": 3, "output_tokens": 3} for one in burst["requests"]]
+    made = mixture(steady=even(4.0, num_requests=200))
+    made["workloads"]["burst"] = {"requests": listed}
+    result = sq.run({**made, "warmup_s": 5.0})
+    assert result.summary_rows[0]["request_throughput"] == pytest.approx(4.0, rel=0.02)
+    assert not any("first workload" in line for line in result.warnings)
+
+
+@pytest.mark.parametrize(("end", "first"), [({"num_requests": 100}, True), ({"arrivals_for_s": 60.0}, False)])
+def test_users_who_end_first_end_the_window_too(end: dict[str, Any], *, first: bool) -> None:
+    """Two users make 100 requests within some seconds, beside 60 s of arrivals; those who go on to the end do not."""
+    users = {"users": {"count": 2, "think_s": {"distribution": "constant", "value_s": 0.2}}, **end}
+    made = mixture(people=users, stream=even(5.0, arrivals_for_s=60.0))
+    result = sq.run({**made, "warmup_s": 2.0})
+    assert any("('people', at" in line for line in result.warnings) is first
+    assert (result.summary_rows[0]["measured_duration_s"] < 15) is first  # type: ignore[operator] # known
+
+
+def test_a_window_with_a_handful_of_requests_says_so() -> None:
+    """One run and several: six requests after the warm-up are no steady state, also if all are answered alike."""
+    made = mixture(only=even(1.0, num_requests=20))
+    for replications in (1, 3):
+        few = sq.run({**made, "warmup_s": 13.5, "replications": replications}, workers=1)
+        (line,) = [line for line in few.warnings if "too few" in line]
+        assert line.startswith("p: too few for a steady state: a run is worth about 6.0 independent values")
+        assert "intervals" not in line
+    assert not any("too few" in line for line in sq.run({**made, "warmup_s": 0.5}).warnings)
+
+
+@pytest.mark.parametrize("number", [10, 17, 80])
+def test_an_automatic_warm_up_says_how_many_requests_are_cut(number: int) -> None:
+    """Where MSER-5 is not conclusive, the number of the warning is that of the table, for each of several seeds."""
+    made = mixture()
+    del made["workloads"]
+    one = {name: {"distribution": "constant", "value": 3} for name in ("prompt_tokens", "output_tokens")}
+    made["workload"] = {"arrivals": {"process": "poisson", "rate_rps": 95.0}, "num_requests": number, **one}
+    made["policies"] = {"p": {"scheduler": "continuous", "max_num_seqs": 3}}
+    told = 0
+    for seed in range(12):
+        result = sq.run({**made, "warmup_s": "auto"}, seed=seed)
+        for line in (line for line in result.warnings if "found no steady part" in line):
+            assert f"); {result.summary_rows[0]['warmup_excluded']} requests are cut;" in line
+            told += 1
+    assert told
