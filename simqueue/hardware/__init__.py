@@ -16,6 +16,7 @@ from simqueue.hardware.library import (
 from simqueue.hardware.memory import activation_bytes, check_fits, kv_pool_blocks
 from simqueue.hardware.model import Model
 from simqueue.hardware.model_settings import ModelSettings
+from simqueue.hardware.power import Power
 from simqueue.hardware.precision import DtypeSettings
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Model",
     "ModelChoice",
     "ModelSettings",
+    "Power",
     "activation_bytes",
     "check_fits",
     "gpu_names",

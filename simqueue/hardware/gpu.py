@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from simqueue.hardware.allreduce import AllReduce, AllReduceSettings
 from simqueue.hardware.grouped import GroupedGemm, GroupedGemmSettings
+from simqueue.hardware.power import Power, PowerSettings
 from simqueue.hardware.precision import WeightFormat
 from simqueue.settings import Count, Settings, invalid
 
@@ -43,6 +44,8 @@ class Gpu:
         Measured all-reduces by number of GPUs; empty: none were measured.
     grouped_gemms : tuple of (WeightFormat, GroupedGemm)
         Measured computation of experts by format of their weights; empty: none was measured.
+    power : Power or None
+        Electrical power; None: it was not measured.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Gpu:
     link_bytes_per_s: float | None = None
     allreduces: tuple[tuple[int, AllReduce], ...] = ()
     grouped_gemms: tuple[tuple[WeightFormat, GroupedGemm], ...] = ()
+    power: Power | None = None
 
     def allreduce(self, gpus: int) -> AllReduce | None:
         """Return the measured all-reduce over this number of GPUs; None if it was not measured."""
@@ -127,6 +131,9 @@ class GpuSettings(Settings):
         default=[],
         description="measured computation of routed experts, by format of their weights; without it, a preset uses "
         "that of another GPU and says so",
+    )
+    power: PowerSettings | None = Field(
+        default=None, description="measured power, for the energy that `simqueue explain` shows; null: unknown"
     )
 
     @model_validator(mode="after")

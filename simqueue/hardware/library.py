@@ -123,6 +123,7 @@ def _gpu(settings: GpuSettings, description: str = "") -> Gpu:
         link_bytes_per_s=settings.link_bytes_per_s,
         allreduces=tuple((measured.gpus, measured.measured()) for measured in settings.allreduces),
         grouped_gemms=tuple((measured.weights, measured.measured()) for measured in settings.grouped_gemms),
+        power=None if settings.power is None else settings.power.measured(),
     )
 
 

@@ -11,7 +11,8 @@ from typing import Final
 from simqueue.datafiles.csvtable import Row, read_table
 from studies.fidelity.evaluate import SERVED_PRESETS
 from studies.fidelity.moe_layers import LAYERS_FILE, reason_not_a_layer
-from studies.fidelity.moe_served import FITTED, LEFT_OUT, TOKENS_FILE, reason_no_token_time
+from studies.fidelity.moe_served import FITTED, LEFT_OUT, TOKENS_FILE
+from studies.fidelity.power import reason_no_power
 from studies.fidelity.served import GPUS, MODELS, SERVED_FILE, doubt, selected
 from studies.fidelity.steps import STEPS_FILE, reason_not_a_case
 
@@ -61,8 +62,9 @@ def _reasons(folder: Path) -> Iterator[tuple[str, str]]:
         why = reason_not_a_layer(row)
         if why is not None:
             yield LAYERS_FILE, why
+    # every row with a known time between tokens also has a known power
     for row in read_table(folder / TOKENS_FILE, TOKENS_FILE).rows():
-        why = reason_no_token_time(row)
+        why = reason_no_power(row)
         if why is not None:
             yield TOKENS_FILE, why
 

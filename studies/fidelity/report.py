@@ -26,6 +26,7 @@ from studies.fidelity.left_out import LeftOut, left_out
 from studies.fidelity.moe_layers import FittedLayers, fit_layers, layer_cases
 from studies.fidelity.moe_report import layer_section, served_section, token_section
 from studies.fidelity.moe_served import FITTED, LEFT_OUT, ServedExperts, TokenTimes, compare_experts, compare_tokens
+from studies.fidelity.power import FittedPower, fit_power, power_cases, power_section
 from studies.fidelity.replay import METRICS, RUNS, VERSION, Replay, replay
 from studies.fidelity.tables import table
 
@@ -76,7 +77,7 @@ _LEFT_OUT: Final = """\
 ## Rows that are not used, and why
 
 Rows of `data/groundtruth/` that none of the presets above was fitted to or compared with. Every other row is used: as a
-step, as a part of a step, as a served run, or in a replay.
+step, as a part of a step, as a layer of experts, as a served run, as a power, or in a replay.
 """
 
 _BEYOND: Final = """\
@@ -125,6 +126,7 @@ class Findings:
     experts: Sequence[ServedExperts]
     experts_left_out: Sequence[ServedExperts]
     tokens: Sequence[TokenTimes]
+    power: Sequence[FittedPower]
     left_out: Sequence[LeftOut]
     replays: Sequence[Replay]
 
@@ -142,6 +144,7 @@ def find(data: Path) -> Findings:
         experts=experts[: len(FITTED)],
         experts_left_out=experts[len(FITTED) :],
         tokens=compare_tokens(data),
+        power=fit_power(power_cases(data)),
         left_out=left_out(data),
         replays=[replay(run, data) for run in RUNS],
     )
@@ -172,6 +175,7 @@ def write_report(found: Findings, out: Path) -> list[Path]:
         *served_section(found.experts, found.experts_left_out),
         *token_section(found.tokens),
         *_replay_section(found.replays),
+        *power_section(found.power),
         *_preset_section(found),
         *_left_out_section(found.left_out, found.beyond),
     ]

@@ -73,7 +73,7 @@ def test_explain_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     (weights,) = [line.split() for line in lines if line.strip().startswith("weights")]
     assert weights == ["weights", "15.010", "-", "4.481", "*", "memory"]
-    assert lines[-1].startswith("step: 5.763 ms")
+    assert lines[-2].startswith("step: 5.763 ms")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,9 @@
 """Served mixtures of experts: limits on the errors of presets, on their own rows and on rows left out."""
 
-import csv
-import gzip
-
 import numpy as np
 import pytest
 
 from simqueue.steptime import load_preset
-from studies import ROOT
 from studies.fidelity.moe_served import FITTED
 from studies.fidelity.report import Findings
 
@@ -35,11 +31,3 @@ def test_models_that_no_preset_has_seen(found: Findings) -> None:
     for one in found.tokens:
         if one.preset == "vllm-h100":
             assert np.abs(one.errors).mean() <= 12
-
-
-def test_every_time_between_tokens_is_compared_or_left_out(found: Findings) -> None:
-    """Each row of the table is compared or left out with a reason."""
-    with gzip.open(ROOT / "data" / "groundtruth" / "mlenergy_v3.csv.gz", "rt", newline="") as lines:
-        total = sum(1 for _ in csv.DictReader(lines))
-    left_out = sum(group.rows for group in found.left_out if group.table == "mlenergy_v3.csv.gz")
-    assert sum(len(one.cases) for one in found.tokens) + left_out == total

@@ -42,14 +42,29 @@ def explain(
     batch = _batch(decode, context, prefill or [])
     seconds, terms = step_time.seconds(batch), step_time.explain(batch)
     warnings = [*_memory_warnings(accelerator, chosen, tensor_parallel, batch), *step_time.warnings(as_columns(batch))]
+    power_w = _power_w(accelerator, seconds, terms)
     if json_:
-        _print_json(seconds, terms, warnings)
+        _print_json(seconds, terms, warnings, power_w, tensor_parallel)
         return
     print_warnings(warnings)
     gpus = f"{tensor_parallel} x {gpu}" if tensor_parallel > 1 else gpu
     say(f"{chosen.name} on {gpus}, preset {preset}: {_described(batch)}")
     _show(terms)
     typer.echo(f"step: {1e3 * seconds:.3f} ms, the sum of the terms marked *; the other terms overlap with them")
+    if power_w is None:
+        typer.echo(f"power: not measured on {accelerator.name}")
+    else:
+        energy_j = power_w * seconds * tensor_parallel
+        typer.echo(f"power: about {power_w:.0f} W per GPU, {energy_j:.3g} J per step on all GPUs")
+
+
+def _power_w(gpu: Gpu, seconds: float, terms: Sequence[Term]) -> float | None:
+    """Return the mean power of a GPU during the step; None if it was not measured."""
+    if gpu.power is None:
+        return None
+    moved = sum(term.bytes_moved or 0.0 for term in terms)
+    flops = sum(term.flops or 0.0 for term in terms)
+    return gpu.power.watts(seconds, moved, flops)
 
 
 def _batch(decode: int, context: int, prefill: list[str]) -> Batch:
@@ -102,7 +117,7 @@ def _show(terms: Sequence[Term]) -> None:
     print_rows(("term", "GB", "GFLOP", "ms", "counts", "bound"), rows, left=("term",), wrapped=("counts", "bound"))
 
 
-def _print_json(seconds: float, terms: Sequence[Term], warnings: list[str]) -> None:
+def _print_json(seconds: float, terms: Sequence[Term], warnings: list[str], power_w: float | None, gpus: int) -> None:
     rows = [
         {
             "term": term.name,
@@ -114,4 +129,11 @@ def _print_json(seconds: float, terms: Sequence[Term], warnings: list[str]) -> N
         }
         for term in terms
     ]
-    typer.echo(json.dumps({"step_ms": 1e3 * seconds, "terms": rows, "warnings": warnings}))
+    told = {
+        "step_ms": 1e3 * seconds,
+        "power_w": power_w,
+        "energy_j": None if power_w is None else power_w * seconds * gpus,
+        "terms": rows,
+        "warnings": warnings,
+    }
+    typer.echo(json.dumps(told))
