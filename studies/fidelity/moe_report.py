@@ -35,7 +35,7 @@ fitted to; its file has the error of rows left out one in five. The kernels are 
 presets of gpt-oss have rates of experts of their own: MXFP4 was measured on the H200 only, and servers run a faster
 kernel. Fitted beside that are a time per sequence, a time per layer with experts, and how often tokens use the same
 experts, as far as the rows determine them. TTFT is not fitted; it lacks what happens outside of the GPU. The worst rows
-of gpt-oss on H100 contradict others: at 32 clients and 1,024 tokens, four GPUs take 15.9 ms per token and two take 10.9.
+of gpt-oss on H100 contradict others: at 32 clients and 1,024 tokens, four GPUs take 15.9 ms per token, two take 10.9.
 """
 
 _LEFT_OUT: Final = """\
