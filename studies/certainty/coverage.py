@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from simqueue import __version__
 from simqueue.experiment.replication import Replication
@@ -36,7 +37,7 @@ METRICS: Final = {
     "goodput": "request_goodput",
 }
 PRECISION: Final = {"metric": "mean_ttft_ms", "relative": 0.1}
-_TRUTH_RUNS, _TRUTH_REQUESTS, _TRUTH_CUT = 60, 20_000, 4_000
+TRUTH_RUNS, TRUTH_REQUESTS, _TRUTH_CUT = 300, 20_000, 4_000
 _GOOD_SHARE: Final = 0.8
 _PATIENCE: Final = {0.9: 2}
 """Load -> if so many sequences do not reach the precision and none has, there are no more."""
@@ -64,15 +65,22 @@ class Size:
     sequence_runs: int
 
 
-SIZES: Final = {500: Size(600, 40, 3000), 5000: Size(400, 25, 700)}
+SIZES: Final = {500: Size(600, 40, 8000), 5000: Size(600, 25, 1000)}
 """Requests of a run -> what is run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """True values of a workload at a load: TTFT in ms, rates per second; the limit is met by 80 % of the requests."""
+    """True values of a workload at a load: TTFT in ms, rates per second; the limit is met by 80 % of the requests.
+
+    Attributes
+    ----------
+    mean_error_ms : float
+        Standard error of the mean TTFT, 0 if it is exact.
+    """
 
     mean_ttft_ms: float
+    mean_error_ms: float
     p99_ttft_ms: float
     request_throughput: float
     limit_ms: float
@@ -139,13 +147,15 @@ class Runs:
 
 
 def grid() -> list[Cell]:
-    """Measure all cells."""
-    cells = []
-    for name, traffic in TRAFFIC.items():
-        for load in LOADS:
-            truth = true_values(name, traffic, load)
-            cells += [cell(name, load, requests, size, truth) for requests, size in SIZES.items()]
-    return cells
+    """Measure all cells, on all cores."""
+    workloads = [(name, load) for name in TRAFFIC for load in LOADS]
+    found = Parallel(n_jobs=-1)(delayed(_cells)(name, load) for name, load in workloads)
+    return [one for cells in found for one in cells]
+
+
+def _cells(name: str, load: float) -> list[Cell]:
+    truth = true_values(name, TRAFFIC[name], load)
+    return [cell(name, load, requests, size, truth) for requests, size in SIZES.items()]
 
 
 def true_values(name: str, traffic: Traffic, load: float) -> Truth:
@@ -153,12 +163,13 @@ def true_values(name: str, traffic: Traffic, load: float) -> Truth:
     rate = load * traffic.capacity_rps
     if name == "M/M/1":
         mean_ms = 1000 / (1 - load)
-        return Truth(mean_ms, -math.log(0.01) * mean_ms, rate, -math.log(1 - _GOOD_SHARE) * mean_ms)
+        return Truth(mean_ms, 0.0, -math.log(0.01) * mean_ms, rate, -math.log(1 - _GOOD_SHARE) * mean_ms)
     rng = _rng(name, load, "truth")
-    runs = [traffic.served(rng, _TRUTH_REQUESTS, load) for _ in range(_TRUTH_RUNS)]
-    ttft_ms = 1000 * np.concatenate([(first_s - arrival_s)[_TRUTH_CUT:] for arrival_s, first_s, _ in runs])
+    runs = [traffic.served(rng, TRUTH_REQUESTS, load) for _ in range(TRUTH_RUNS)]
+    ttft_ms = np.array([1000 * (first_s - arrival_s)[_TRUTH_CUT:] for arrival_s, first_s, _ in runs])
     limit_ms, p99_ms = np.percentile(ttft_ms, [100 * _GOOD_SHARE, 99])
-    return Truth(float(ttft_ms.mean()), float(p99_ms), rate, float(limit_ms))
+    error_ms = ttft_ms.mean(axis=1).std(ddof=1) / math.sqrt(len(runs))
+    return Truth(float(ttft_ms.mean()), float(error_ms), float(p99_ms), rate, float(limit_ms))
 
 
 def cell(name: str, load: float, requests: int, size: Size, truth: Truth) -> Cell:

@@ -13,8 +13,9 @@ from simqueue.figures.canvas import LEVEL, MUTED, new_figure
 from simqueue.figures.style import figure_style, line_styles
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.statistics.dependence import LEAST_BEYOND, LEAST_STRETCHES
+from simqueue.statistics.stopping import IN_A_ROW, checkpoints
 from studies.certainty.batching import TRAFFIC
-from studies.certainty.coverage import GROUP, LOADS, METRICS, PRECISION, SIZES, Cell
+from studies.certainty.coverage import GROUP, LOADS, METRICS, PRECISION, SIZES, TRUTH_REQUESTS, TRUTH_RUNS, Cell
 
 PAGE: Final = "coverage.md"
 FIGURE: Final = "coverage.png"
@@ -52,8 +53,8 @@ def _introduction() -> Iterator[str]:
         f"{GROUP} replications and `warmup_s: auto`. A cell (workload, load, requests of a run) has {sizes} requests. "
         "Requests are drawn and served by a small server of the study, which a test holds against the package; "
         "warm-up, window, intervals and warnings are the package's own. True values of M/M/1 are exact, and so is the "
-        "throughput; the others are from 60 runs of 20,000 requests, whose first fifth is cut. The limit of goodput is "
-        "a TTFT that 80 % of the requests meet."
+        f"throughput; the others are from {TRUTH_RUNS} runs of {TRUTH_REQUESTS:,} requests, whose first fifth is cut. "
+        "The limit of goodput is a TTFT that 80 % of the requests meet."
     )
     yield ""
     yield (
@@ -113,8 +114,10 @@ def _precision(cells: Sequence[Cell]) -> Iterator[str]:
         "often the result is then right (it covers, or warns). A cell has up to "
         f"{max(size.sequences for size in SIZES.values())} sequences of replications, which have no run in common; at "
         "a load of 0.9, if the first two do not reach it, there are no more. An interval that is narrow enough but "
-        "comes with a warning does not count as reached. A sequence stops where its interval happens to be short, or "
-        "a doubt happens to be gone: where few of them stop, these had luck."
+        "comes with a warning does not count as reached. A sequence is looked at after "
+        f"{', '.join(map(str, checkpoints(settings.min_replications, settings.max_replications)))} replications, and "
+        f"must be precise at {IN_A_ROW} of these in a row: a sequence that can stop at any moment stops where its "
+        "interval happens to be short, or a doubt happens to be gone."
     )
     yield ""
     below = [cell for cell in cells if cell.precise is not None and cell.precise < PROMISED]
@@ -145,15 +148,21 @@ def _workloads(cells: Sequence[Cell]) -> Iterator[str]:
     yield ""
     yield (
         "Steps take 20 ms, 1 ms per decode and 50 us per prompt token; 8 slots unless the workload says otherwise; the "
-        "load is the arrival rate over the rate at which all slots are always busy."
+        "load is the arrival rate over the rate at which all slots are always busy. The error is the standard error."
     )
     yield ""
-    yield "| workload | requests | load | rate (req/s) | true mean TTFT (ms) | true p99 (ms) |"
-    yield "|---|---|---|---|---|---|"
+    yield "| workload | requests | load | rate (req/s) | true mean TTFT (ms) | its error (ms) | true p99 (ms) |"
+    yield "|---|---|---|---|---|---|---|"
     for cell in cells:
         if cell.requests == min(SIZES):
             true, described = cell.truth, TRAFFIC[cell.workload].described
-            numbers = (cell.load, true.request_throughput, true.mean_ttft_ms, true.p99_ttft_ms)
+            numbers = (
+                cell.load,
+                true.request_throughput,
+                true.mean_ttft_ms,
+                true.mean_error_ms,
+                true.p99_ttft_ms,
+            )
             yield f"| {cell.workload} | {described} | {' | '.join(f'{one:,.4g}' for one in numbers)} |"
 
 
