@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from simqueue.figures.canvas import write
     from simqueue.figures.capacity import capacity_figure
-    from simqueue.figures.cdf import cdf_axes, save_figures
-    from simqueue.figures.plots import plot
+    from simqueue.figures.cdf import cdf_axes
+    from simqueue.figures.plots import plot, save_figures
     from simqueue.figures.workload import workload_figure
 
 __all__ = ["capacity_figure", "cdf_axes", "plot", "save_figures", "workload_figure", "write"]
@@ -22,7 +22,7 @@ _MODULES = {
     "capacity_figure": "capacity",
     "cdf_axes": "cdf",
     "plot": "plots",
-    "save_figures": "cdf",
+    "save_figures": "plots",
     "workload_figure": "workload",
     "write": "canvas",
 }

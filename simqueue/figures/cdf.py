@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,7 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentF
 from numpy.typing import NDArray
 
 from simqueue.errors import InputError
-from simqueue.figures.canvas import LEVEL, MUTED, WIDTH, Margins, legend_below, new_figure, save, say_empty, set_margins
+from simqueue.figures.canvas import LEVEL, MUTED, WIDTH, Margins, legend_below, new_figure, say_empty, set_margins
 from simqueue.figures.style import LineStyle, figure_style, line_styles, literal
 from simqueue.figures.ticks import plain_ticks
 from simqueue.names import unknown
@@ -125,11 +124,6 @@ def latency_figure(result: ResultView) -> Figure:
         rows = legend_below(figure, [_shared_handle(*curves) for curves in zip(*of_requests, strict=True)])
         set_margins(figure, _MARGINS, 2, len(columns), rows)
     return figure
-
-
-def save_figures(result: ResultView, folder: Path) -> list[Path]:
-    """Write the figure of all latencies to `folder` as PNG and SVG and return the paths."""
-    return save(latency_figure(result), folder, "latency_cdfs")
 
 
 def _limit(result: ResultView, metric: str) -> float | None:

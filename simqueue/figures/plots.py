@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 from simqueue.errors import InputError
 from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
 from simqueue.figures.arrivals import arrivals_and_capacity
+from simqueue.figures.canvas import save
 from simqueue.figures.cdf import latency_figure
+from simqueue.figures.overtime import over_time
 from simqueue.figures.timeline import batch_timeline
 from simqueue.figures.window import busiest_window, check_window
 from simqueue.names import unknown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
     from simqueue.figures.view import ResultView
@@ -35,6 +39,7 @@ PLOTS = {
     "arrivals": _Plot(arrivals_and_capacity, of_a_window=False),
     "kv_and_queue": _Plot(lambda result, window: kv_and_queue(result, mark=window)),
     "token_gaps": _Plot(token_gaps),
+    "means_over_time": _Plot(over_time, of_a_window=False),
     "steps": _Plot(step_composition, of_one_policy=True),
     "slots": _Plot(batch_timeline, of_one_policy=True),
 }
@@ -46,7 +51,7 @@ def plot(result: ResultView, name: str, policy: str | None = None, window: Windo
     Parameters
     ----------
     result : ResultView
-    name : {"latencies", "arrivals", "kv_and_queue", "token_gaps", "steps", "slots"}
+    name : {"latencies", "arrivals", "kv_and_queue", "token_gaps", "means_over_time", "steps", "slots"}
     policy : str, optional
         For `steps` and `slots`, which show one policy; by default the first one.
     window : (float, float), optional
@@ -72,3 +77,12 @@ def plot(result: ResultView, name: str, policy: str | None = None, window: Windo
     elif window is not None:
         raise InputError(f"window = {window}: the figure '{name}' shows the whole run")
     return chosen.draw(result, **given)
+
+
+def save_figures(result: ResultView, folder: Path) -> list[Path]:
+    """Write the figure of all latencies, and with replications that of means over time, and return the paths.
+
+    They are written to `folder` as PNG and SVG.
+    """
+    paths = save(latency_figure(result), folder, "latency_cdfs")
+    return [*paths, *save(over_time(result), folder, "means_over_time")] if result.replicated else paths

@@ -81,6 +81,9 @@ class ResultView(Protocol):
     def blocks_total(self) -> int | None:
         """Size of the first policy's KV pool in blocks; None if it is not known."""
 
+    def means_over_time(self, points: int = ..., until_s: float | None = None) -> pd.DataFrame:
+        """Return means over the replications as functions of time, with intervals."""
+
     def gap_curve(self, policy: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the distribution of the time between tokens, over all replications of the policy.
 

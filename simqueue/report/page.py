@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
 from simqueue.figures.arrivals import arrivals_and_capacity, has_rushes
 from simqueue.figures.cdf import latency_figure
+from simqueue.figures.overtime import over_time
 from simqueue.figures.timeline import batch_timeline
 from simqueue.figures.window import busiest_window
 from simqueue.report.comparison import comparison
@@ -108,6 +109,9 @@ def _add_figures(document: Document, result: ResultView, window: Window | None) 
     if has_rushes(result):
         rates = "Rate of arrivals against the capacity of each policy. Shaded: more arrives than can be served."
         document.add(Picture(arrivals_and_capacity(result), "arrivals", rates))
+    if result.replicated:
+        means = "Means over the replications, with intervals of each moment (dark) and of all moments at once (light)."
+        document.add(Picture(over_time(result), "means-over-time", means))
     part = "" if shown is None else f" From {shown[0]:,.4g} to {shown[1]:,.4g} s"
     part += "" if not part else "." if window else ", the busiest part of the run."
     gaps = f"Time between two tokens of a decoding request. A prompt in the same step appears as a spike.{part}"

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from simqueue import figures
-from simqueue.results import tables
+from simqueue.results import overtime, tables
 from simqueue.results.classes import ALL_CLASSES
 
 if TYPE_CHECKING:
@@ -55,12 +55,36 @@ class Displayed:
         """
         return figures.cdf_axes(self, metric, ax)
 
+    def means_over_time(self: ResultView, points: int = overtime.POINTS, until_s: float | None = None) -> pd.DataFrame:
+        """Return means over the replications as functions of time, with intervals.
+
+        One row per policy, metric and time. The metrics are `in_system`, `waiting` (never scheduled yet) and `running`
+        (scheduled, also while preempted), numbers of requests at that moment, and `ttft_ms`, of the requests that
+        arrive nearest to it. `low` and `high` are pointwise intervals; `simultaneous_low` and `simultaneous_high` are a
+        band that contains the means of all times of the metric at once. They are missing where the replications do not
+        differ. Warm-up is part of the course.
+
+        Parameters
+        ----------
+        points : int
+            Number of times, from 0 on.
+        until_s : float, optional
+            Last time; by default, and at most, when the last request of all replications leaves, or the horizon.
+
+        Raises
+        ------
+        InputError
+            If there are no replications, or a parameter is invalid.
+        """
+        return overtime.means_over_time(self, points, until_s)
+
     def __repr__(self: ResultView) -> str:
         return f"{type(self).__name__}(policies={list(self.policies)}, seed={self.seed}, version={self.version!r})"
 
     def plot(self: ResultView, name: str, policy: str | None = None, window: Window | None = None) -> Figure:
-        """Draw one of the figures of a report: latencies, arrivals, kv_and_queue, token_gaps, steps, or slots.
+        """Draw one of the figures of a report.
 
+        They are latencies, arrivals, kv_and_queue, token_gaps, means_over_time (of replications), steps, and slots.
         The parameters and errors are those of `simqueue.figures.plots.plot`.
         """
         return figures.plot(self, name, policy, window)

@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 
 MARKER: Final = "simqueue-result.json"
 GAPS: Final = "itl.parquet"
+MEANS: Final = "means_over_time.csv"
 GAP_TYPES: Final = {"policy": "string", "itl_ms": "float64", "share": "float64"}
 
 
 def save(result: Result, directory: str | Path | Place, *, draw: bool) -> list[Path]:
     """Write `result` to `directory` and return the paths of its files.
 
-    The files are requests.parquet, steps.parquet, itl.parquet, summary.csv, replications.csv (with replications),
-    summary.json (the summary with scenario, version, seed, warnings and latency limits), scenario.json (the resolved
-    scenario, which can be run again), and figures/ as PNG and SVG. A marker file (`MARKER`) lists them. No file
-    contains a date.
+    The files are requests.parquet, steps.parquet, itl.parquet, summary.csv, replications.csv and means_over_time.csv
+    (with replications), summary.json (the summary with scenario, version, seed, warnings and latency limits),
+    scenario.json (the resolved scenario, which can be run again), and figures/ as PNG and SVG. A marker file (`MARKER`)
+    lists them. No file contains a date.
 
     The target can be missing, an empty folder, or an earlier result, which is replaced.
 
@@ -65,7 +66,8 @@ def _write(result: Result, folder: Path, target: Path, *, draw: bool) -> list[st
     names = ["requests.parquet", "steps.parquet", GAPS, "summary.csv", "summary.json", "scenario.json"]
     if result.replicated:
         result.replications.to_csv(folder / "replications.csv", index=False, lineterminator="\n")
-        names.append("replications.csv")
+        result.means_over_time().to_csv(folder / MEANS, index=False, lineterminator="\n")
+        names += ["replications.csv", MEANS]
     if draw:
         drawn = figures.save_figures(result, folder / "figures")
         names += [path.relative_to(folder).as_posix() for path in drawn]

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 
 from simqueue.errors import InputError
 from simqueue.figures.canvas import settle
-from simqueue.figures.cdf import METRICS, cdf_axes, cdf_figure, latency_figure, save_figures
+from simqueue.figures.cdf import METRICS, cdf_axes, cdf_figure, latency_figure
+from simqueue.figures.plots import save_figures
 from simqueue.figures.style import line_styles
 
 FACTOR = {"ttft_ms": 1, "tpot_ms": 1, "itl_ms": 1, "e2el_ms": 2}
