@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simqueue.statistics.estimate import Estimate, estimate, reach, skewness
+from simqueue.statistics.estimate import Estimate, estimate, reach
 from simqueue.statistics.intervals import CONFIDENCE, student_t
+from simqueue.statistics.moments import skewness
 
 Floats = NDArray[np.float64]
 _DRAWS = 2000
@@ -63,7 +64,7 @@ def band(sums: Floats, counts: Floats, confidence: float = CONFIDENCE) -> list[B
     varies = errors > 0
     t = _largest_t((values - ratios)[:, varies] / errors[varies], confidence)
     return [
-        _point(one, skewness(column.tolist()), t) if known[i] else BandPoint(None)
+        _point(one, skewness(column), t) if known[i] else BandPoint(None)
         for i, (one, column) in enumerate(zip(found, values.T, strict=True))
     ]
 

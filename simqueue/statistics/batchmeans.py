@@ -3,8 +3,8 @@
 The values are cut into equal batches in order of time. The means of long batches are nearly independent. Here the
 interval is the widest of those for 5, 10, 20 and 40 batches. Each has a factor for what is left of the correlation
 between neighbours, (1 + r) / (1 - r) for their correlation r, and is corrected for skewness. Sources: Schmeiser 1982,
-Batch size effects in the analysis of simulation output; Tafazzoli and Wilson 2011, Skart; Willink 2005, A confidence
-interval and test for the mean of an asymmetric distribution.
+Batch size effects in the analysis of simulation output; Tafazzoli and Wilson 2011, Skart. The correction is Hall's
+(`simqueue.statistics.estimate`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simqueue.statistics.estimate import hall_ends
 from simqueue.statistics.intervals import CONFIDENCE, student_t
+from simqueue.statistics.moments import skewness
 
 NUMBERS = (5, 10, 20, 40)
 """Numbers of batches; few are long, and many show correlation and skewness."""
@@ -99,24 +101,13 @@ def _widest(estimate: float, batches: dict[int, NDArray[Any]], center: float | N
 def _ends(means: NDArray[Any], center: float | None, confidence: float) -> tuple[float, float]:
     """Return how far the interval reaches below and above the estimate; deviations are from `center` or the mean."""
     k = len(means)
-    off = means - means.mean()
-    around = off if center is None else means - center
+    around = means - (means.mean() if center is None else center)
     if _constant(means):
         return 0.0, 0.0
     r = min(max(0.0, _lag_1(means) + 1 / k), _MOST_FACTOR)  # 1/k: its bias
     error = math.sqrt(float(around @ around) / (k - 1) / k * (1 + r) / (1 - r))
-    below, above = skewed_t(k, float(np.mean(off**3) / np.mean(off**2) ** 1.5), confidence)
+    below, above = hall_ends(student_t(k, confidence), skewness(means), k)
     return below * error, above * error
-
-
-def skewed_t(n: int, skewness: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return how many standard errors an interval reaches below and above the mean of `n` skewed values (Willink)."""
-    t = student_t(n, confidence)
-    a = skewness * math.sqrt(n * (n - 1)) / (n - 2) / (6 * math.sqrt(n))
-    if abs(a) < 1e-4:
-        return t, t
-    above, below = ((math.cbrt(1 + 6 * a * (z - a)) - 1) / (2 * a) for z in (-t, t))
-    return below, -above
 
 
 def _cut(values: NDArray[Any], k: int) -> NDArray[Any]:

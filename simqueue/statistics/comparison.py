@@ -17,6 +17,7 @@ import scipy
 from simqueue.errors import InputError
 from simqueue.statistics.estimate import Estimate, estimate
 from simqueue.statistics.intervals import CONFIDENCE, check_confidence
+from simqueue.statistics.moments import standard_error, variance
 from simqueue.statistics.ratio import Ratio, ratio_of_means
 
 K = TypeVar("K")
@@ -125,12 +126,7 @@ def all_paired(pairs: Mapping[K, Pairs], confidence: float = CONFIDENCE) -> dict
 def _variance_factor(values: Sequence[float], baseline: Sequence[float], differences: Sequence[float]) -> float | None:
     if len(differences) < LEAST_FOR_VARIANCES or min(differences) == max(differences):
         return None
-    return (_variance(values) + _variance(baseline)) / _variance(differences)
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+    return (variance(values) + variance(baseline)) / variance(differences)
 
 
 def _p_value(differences: Sequence[float]) -> float | None:
@@ -140,5 +136,4 @@ def _p_value(differences: Sequence[float]) -> float | None:
     if min(differences) == max(differences):
         return 1.0 if differences[0] == 0 else None
     mean = math.fsum(differences) / n
-    error = math.sqrt(_variance(differences) / n)
-    return float(2 * scipy.special.stdtr(n - 1, -abs(mean) / error))
+    return float(2 * scipy.special.stdtr(n - 1, -abs(mean) / standard_error(differences)))

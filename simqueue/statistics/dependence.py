@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from simqueue.statistics.moments import skewness
+
 Floats = NDArray[np.float64]
 
 PARTS = 5
@@ -51,6 +53,4 @@ def needed_for_mean(values: Floats) -> float:
     Cochran (1977, Sampling Techniques, section 2.15) asks for 25 times the squared skewness if observations are
     independent. Here their number is itself an estimate, and by measured coverage it takes 40.
     """
-    centred = values - values.mean()
-    variance = float(np.mean(centred**2))
-    return 40 * float(np.mean(centred**3)) ** 2 / variance**3 if variance > 0 else 0.0
+    return 40 * skewness(values) ** 2

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from simqueue.statistics.intervals import CONFIDENCE, student_t
+from simqueue.statistics.moments import skewness, standard_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE, value: flo
     centre = mean if value is None else value
     if n < 2:
         return Estimate(centre, None, None, None, n)
-    error = math.sqrt(math.fsum((one - centre) ** 2 for one in values) / (n - 1) / n)
+    error = standard_error(values, centre)
     below, above = reach(student_t(n, confidence), skewness(values), n)
     return Estimate(centre, centre - error * below, centre + error * above, error, n)
 
@@ -79,21 +80,16 @@ def reach(t: float, skewed: float, n: int) -> tuple[float, float]:
     counts: that of two values none, because they have none. What Student's interval contains, this one contains too.
     """
     known = skewed * min(1.0, (n - 2) / (ENOUGH_FOR_SKEWNESS - 2))
-    return max(t, hall_inverse(t, known, n)), max(t, -hall_inverse(-t, known, n))
+    below, above = hall_ends(t, known, n)
+    return max(t, below), max(t, above)
 
 
-def skewness(values: Sequence[float]) -> float:
-    """Return the adjusted sample skewness; 0 if it is undefined."""
-    n = len(values)
-    mean = math.fsum(values) / n
-    variance = math.fsum((one - mean) ** 2 for one in values) / n
-    if n < 3 or variance <= (1e-12 * mean) ** 2:
-        return 0.0
-    third = math.fsum((one - mean) ** 3 for one in values) / n
-    return third / math.sqrt(variance) ** 3 * math.sqrt(n * (n - 1)) / (n - 2)
+def hall_ends(t: float, skewed: float, n: int) -> tuple[float, float]:
+    """Return how many standard errors Hall's interval of `n` values reaches below and above the estimate."""
+    return _hall_inverse(t, skewed, n), -_hall_inverse(-t, skewed, n)
 
 
-def hall_inverse(t: float, skewed: float, n: int) -> float:
+def _hall_inverse(t: float, skewed: float, n: int) -> float:
     """Return the t-statistic at which Hall's transformation is `t`, for `n` values of this skewness."""
     if abs(skewed) < 1e-6:
         return t

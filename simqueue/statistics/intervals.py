@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import scipy
 
 from simqueue.errors import InputError
+from simqueue.statistics.moments import standard_error
 
 CONFIDENCE = 0.95
 
@@ -82,8 +83,7 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> In
     mean = math.fsum(values) / n
     if n == 1:
         return Interval(mean, None, 1)
-    error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
-    return Interval(mean, student_t(n, confidence) * error, n)
+    return Interval(mean, student_t(n, confidence) * standard_error(values), n)
 
 
 def carries_percentile(n: int, q: float) -> bool:

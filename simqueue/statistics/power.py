@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import scipy
 
 from simqueue.errors import InputError
+from simqueue.statistics.moments import standard_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def mean_test(values: Sequence[float], *, significance: float, power: float) -> 
     if n < 2:
         raise InputError(f"a test of a mean needs at least 2 replications; there are {n}")
     mean = math.fsum(values) / n
-    error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
+    error = standard_error(values)
     limit = float(scipy.special.stdtrit(n - 1, 1 - significance / 2))
     away = float(scipy.special.nctdtrinc(n - 1, 1 - power, limit))
     return MeanTest(mean, limit * error, away * error)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from simqueue.statistics.estimate import reach, skewness
+from simqueue.statistics.estimate import reach
 from simqueue.statistics.intervals import CONFIDENCE, check_confidence
+from simqueue.statistics.moments import skewness, standard_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,8 @@ def ratio_of_means(values: Sequence[float], baseline: Sequence[float], confidenc
     rests = (above.sum() - above, below.sum() - below)
     if n < 2 or not min(rest.min() for rest in rests) > 0:
         return Ratio(ratio, None, None)
-    pseudo = n * math.log(ratio) - (n - 1) * np.log(rests[0] / rests[1])
-    error = float(pseudo.std(ddof=1)) / math.sqrt(n)
+    pseudo = (n * math.log(ratio) - (n - 1) * np.log(rests[0] / rests[1])).tolist()
+    error = standard_error(pseudo)
     t = float(scipy.special.stdtrit(max(1, n - 2), (1 + confidence) / 2))
-    down, up = reach(t, skewness(pseudo.tolist()), n)
+    down, up = reach(t, skewness(pseudo), n)
     return Ratio(ratio, ratio * math.exp(-error * down), ratio * math.exp(error * up))

@@ -15,8 +15,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from simqueue.statistics.batchmeans import RunInterval, skewed_t, without
-from simqueue.statistics.intervals import CONFIDENCE
+from simqueue.statistics.batchmeans import RunInterval, without
+from simqueue.statistics.estimate import hall_ends
+from simqueue.statistics.intervals import CONFIDENCE, student_t
+from simqueue.statistics.moments import skewness
 
 LEAST_CYCLES = 200
 
@@ -64,7 +66,7 @@ def mean_by_cycles(values: NDArray[Any], starts: NDArray[np.intp], confidence: f
     # As many degrees of freedom as there are cycles that decide the error.
     wider = float(scipy.special.stdtrit(max(effective, 1.0), (1 + confidence) / 2))
     normal = float(scipy.special.ndtri((1 + confidence) / 2))
-    below, above = skewed_t(n, float(np.mean(off**3) / np.mean(off**2) ** 1.5), confidence)
+    below, above = hall_ends(student_t(n, confidence), skewness(off), n)
     return RunInterval(
         estimate,
         estimate - error * max(wider, below),

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from simqueue.statistics.dependence import PARTS, needed_for_mean, stretches
-from simqueue.statistics.estimate import estimate
+from simqueue.statistics.estimate import estimate, hall_ends
 from simqueue.statistics.intervals import mean_interval
+from simqueue.statistics.moments import skewness, standard_error, variance
 
 
 def test_without_skewness_the_interval_is_students() -> None:
@@ -50,6 +51,23 @@ def test_each_end_is_the_wider_of_students_and_halls(values: list[float]) -> Non
         reached = sorted([sign * t, sign * halls(t, g, n)])
         assert reached[0] == pytest.approx(quantile, rel=1e-6)
         assert reached[1] >= quantile * (1 - 1e-6)
+
+
+def test_halls_ends_are_students_without_skewness_and_reach_further_on_the_long_side() -> None:
+    """For skewness to the right, the truth is more likely above the mean than below."""
+    t = float(stats.t.ppf(0.975, 19))
+    assert hall_ends(t, 0.0, 20) == pytest.approx((t, t))
+    below, above = hall_ends(t, 1.5, 20)
+    assert below < t < above
+    assert hall_ends(t, -1.5, 20) == pytest.approx((above, below))
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=30).filter(lambda values: np.std(values) > 1e-3))
+def test_moments_are_those_of_scipy(values: list[float]) -> None:
+    """Variance, standard error and adjusted skewness, computed another way."""
+    assert variance(values) == pytest.approx(float(np.var(values, ddof=1)))
+    assert standard_error(values) == pytest.approx(float(stats.sem(values)))
+    assert skewness(values) == pytest.approx(float(stats.skew(values, bias=False)), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize(

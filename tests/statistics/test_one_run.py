@@ -45,14 +45,6 @@ def test_constant_values_have_an_interval_without_width() -> None:
     assert (found.low, found.high) == (found.estimate, found.estimate)
 
 
-def test_skewed_t_is_students_without_skewness_and_reaches_further_on_the_long_side() -> None:
-    """For skewness to the right, the truth is more likely above the mean than below."""
-    assert batchmeans.skewed_t(20, 0.0) == pytest.approx((2.093, 2.093), abs=1e-3)
-    below, above = batchmeans.skewed_t(20, 1.5)
-    assert below < 2.093 < above
-    assert batchmeans.skewed_t(20, -1.5) == pytest.approx((above, below))
-
-
 def test_cycles_begin_with_requests_that_find_the_system_empty() -> None:
     """The fourth request comes when all three before it have left, also the second, which leaves last."""
     arrival_s, leave_s = np.array([0.0, 1, 2, 6, 7]), np.array([3.0, 6, 4, 6.5, 9])
