@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from simqueue.errors import InputError
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
 from simqueue.schedulers.registry import is_built_in
 from simqueue.steptime import StepTime
@@ -87,11 +88,12 @@ def predict(scenario: ResolvedScenario, policy: ResolvedPolicy) -> Prediction:
     case = _case(scenario, policy)
     if isinstance(case, str):
         return _no_theory(case)
-    if policy.scheduler == "static":
-        return _waves(case)
-    if case.slots == 1:
-        return _one_at_a_time(case)
-    return _batched(case)
+    theory = _waves if policy.scheduler == "static" else _one_at_a_time if case.slots == 1 else _batched
+    try:
+        return theory(case)
+    except InputError as error:
+        advice = "a lower rate_rps, more slots, shorter requests or faster steps reduce the load"
+        raise InputError(f"{policy.name}: {error}; {advice}") from None
 
 
 def _case(scenario: ResolvedScenario, policy: ResolvedPolicy) -> _Case | str:

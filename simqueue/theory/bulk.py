@@ -51,7 +51,7 @@ def bulk_root(arrival_rate: float, service_rate: float, most: int) -> float:
     Parameters
     ----------
     arrival_rate, service_rate : float
-        Customers and batches per second; arrival_rate < most x service_rate.
+        Customers and batches per second; > 0, and arrival_rate < most x service_rate.
     most : int
         Largest batch b, from 1 to 1,000,000,000.
     """
@@ -61,7 +61,14 @@ def bulk_root(arrival_rate: float, service_rate: float, most: int) -> float:
 def dynamic_batching(arrival_rate: float, service_rate: float, most: int) -> BulkServer:
     """Return the steady state of M/M^[1,b]/1: batches of up to `most` customers, with exponential durations.
 
-    The durations do not depend on the size of the batch. Parameters as for `bulk_root`.
+    The durations do not depend on the size of the batch.
+
+    Parameters
+    ----------
+    arrival_rate, service_rate : float
+        Customers and batches per second; > 0, and arrival_rate < most x service_rate.
+    most : int
+        Largest batch b, from 1 to 1,000,000,000.
     """
     y = _log_ratio(arrival_rate, service_rate, most)
     not_r = -math.expm1(-y)
@@ -74,7 +81,12 @@ def dynamic_batching(arrival_rate: float, service_rate: float, most: int) -> Bul
 def fixed_batching(arrival_rate: float, service_rate: float, most: int) -> BulkServer:
     """Return the steady state of M/M^[b,b]/1: the server waits until `most` customers are there.
 
-    Parameters as for `bulk_root`.
+    Parameters
+    ----------
+    arrival_rate, service_rate : float
+        Customers and batches per second; > 0, and arrival_rate < most x service_rate.
+    most : int
+        Largest batch b, from 1 to 1,000,000,000.
     """
     y = _log_ratio(arrival_rate, service_rate, most)
     waiting = (most - 1) / 2 + math.exp(-(most + 1) * y) / -math.expm1(-y)
@@ -179,7 +191,7 @@ def slotted_continuous(arrival_rate: float, slots: int, mean_output_tokens: floa
     mean_output_tokens : float
         Mean of the geometric distribution on 1, 2, ...; from 1.
     step_s : float
-        Duration of a step in seconds, prefill included.
+        Duration of a step in seconds, prefill included; > 0.
     """
     positive("arrival_rate", arrival_rate)
     positive("step_s", step_s)

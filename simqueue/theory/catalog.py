@@ -56,6 +56,26 @@ def parameters(formula: Formula) -> dict[str, str]:
     }
 
 
+def explained(formula: Formula) -> dict[str, str]:
+    """Return of each parameter its type and what the docstring says of it, its domain included."""
+    about = _described(inspect.getdoc(formula) or "")
+    return {name: f"{kind}: {about.get(name, '')}" for name, kind in parameters(formula).items()}
+
+
+def _described(doc: str) -> dict[str, str]:
+    """Return what the section Parameters says of each name; lines of several names are about all of them."""
+    section = doc.partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in section.splitlines():
+        if not line.startswith(" "):
+            names = line.partition(" : ")[0].split(", ")
+            continue
+        for name in names:
+            found[name] = f"{found.get(name, '')} {line.strip()}".strip()
+    return found
+
+
 def description(formula: Formula) -> str:
     """Return what a formula computes, from the summary line of its docstring."""
     return (inspect.getdoc(formula) or "").partition("\n")[0].removeprefix("Return ").removesuffix(".")
@@ -97,11 +117,9 @@ def evaluate(name: str, given: Mapping[str, float]) -> dict[str, float]:
 
 
 def _named(found: Any) -> dict[str, float]:
-    """Return the results of a formula by name: those of a record have names, others are numbered."""
+    """Return the results of a formula by name: those of a record have names, a number is the value."""
     if is_dataclass(found) and not isinstance(found, type):
         return asdict(found)
-    if isinstance(found, tuple):
-        return {f"value {i + 1}": value for i, value in enumerate(found)}
     return {"value": found}
 
 

@@ -142,8 +142,8 @@ class _Steps:
     def _check(self, states: int, work: float) -> None:
         if states > MOST_SLOTS and (states > MOST_STATES or states * work > _MOST_WORK):
             raise InputError(
-                f"the load is too close to 1 for the chain of {len(self.lengths):,} slots, or requests in a batch, "
-                "to be solved in a second; lower arrival_rate"
+                f"the load must be lower; it grows with arrival_rate, and is too close to 1 for the chain of "
+                f"{len(self.lengths):,} slots, or requests in a batch, to be solved in a second"
             )
 
     def _after(self, served: int) -> tuple[int, NDArray[Any]]:

@@ -57,7 +57,7 @@ def priority_waits(
         positive("mean_service_s", mean_s)
         moment("second_moment_s2", second, mean_s**2, "the square of mean_service_s")
     loads = [product(rate, mean_s) for rate, mean_s in zip(arrival_rates, mean_services_s, strict=True)]
-    left = [unused(sum(loads[:n], Fraction(0)), lower="arrival_rates") for n in range(len(loads) + 1)]
+    left = [unused(sum(loads[:n], Fraction(0)), grows_with="arrival_rates") for n in range(len(loads) + 1)]
     residual_s = sum(rate * second for rate, second in zip(arrival_rates, second_moments_s2, strict=True)) / 2
     return tuple(residual_s / (before * after) for before, after in pairwise(left))
 

@@ -52,7 +52,7 @@ def share(name: str, value: float) -> None:
         raise InputError(f"{name} = {_shown(value)}: must be > 0 and < 1")
 
 
-def unused(load: Fraction, capacity: int = 1, *, lower: str = "arrival_rate") -> float:
+def unused(load: Fraction, capacity: int = 1, *, grows_with: str = "arrival_rate") -> float:
     """Return capacity - load, rounded once; raise `InputError` unless the queue has a steady state.
 
     Parameters
@@ -61,13 +61,12 @@ def unused(load: Fraction, capacity: int = 1, *, lower: str = "arrival_rate") ->
         Mean number of busy servers that the arrivals need.
     capacity : int
         Number of servers, or of customers that a server takes at a time.
-    lower : str
-        The parameter to lower if the load is too high.
+    grows_with : str
+        The parameter to which the load is proportional.
     """
     if load >= capacity:
-        raise InputError(
-            f"utilisation {float(load / capacity):.6g}: must be > 0 and < 1 for a steady state; lower {lower}"
-        )
+        value = float(load / capacity)
+        raise InputError(f"utilisation {value:.6g}: must be > 0 and < 1 for a steady state; it grows with {grows_with}")
     return float(capacity - load)
 
 

@@ -93,7 +93,7 @@ def erlang_c(servers: int, offered_load: float) -> float:
     """
     servers = whole("servers", servers, MOST_SERVERS)
     positive("offered_load", offered_load)
-    return _waits(servers, offered_load, unused(Fraction(offered_load), servers, lower="offered_load"))
+    return _waits(servers, offered_load, unused(Fraction(offered_load), servers, grows_with="offered_load"))
 
 
 def mmc(servers: int, arrival_rate: float, service_rate: float) -> ManyServers:
@@ -104,14 +104,24 @@ def mmc(servers: int, arrival_rate: float, service_rate: float) -> ManyServers:
     servers : int
         From 1 to 1,000,000.
     arrival_rate, service_rate : float
-        Per second, service_rate per server; arrival_rate < servers x service_rate.
+        Per second, service_rate per server; 0 < arrival_rate < servers x service_rate.
     """
     positive("service_rate", service_rate)
     return _mmc(servers, arrival_rate, 1 / service_rate, lambda: ratio(arrival_rate, service_rate))
 
 
 def mmc_wait_quantile(servers: int, arrival_rate: float, service_rate: float, p: float) -> float:
-    """Return the `p`-quantile (0 < p < 1) of the wait in M/M/c in seconds; 0 if at least a share p does not wait."""
+    """Return the `p`-quantile of the wait in M/M/c in seconds; 0 if at least a share p does not wait.
+
+    Parameters
+    ----------
+    servers : int
+        From 1 to 1,000,000.
+    arrival_rate, service_rate : float
+        Per second, service_rate per server; 0 < arrival_rate < servers x service_rate.
+    p : float
+        > 0 and < 1.
+    """
     share("p", p)
     found = mmc(servers, arrival_rate, service_rate)
     if found.wait_probability <= 1 - p:
@@ -126,8 +136,10 @@ def allen_cunneen_approximation(
 
     Parameters
     ----------
-    servers, arrival_rate, mean_service_s
-        As for `mmc`, with the mean service time in seconds instead of a rate.
+    servers : int
+        From 1 to 1,000,000.
+    arrival_rate, mean_service_s : float
+        Per second and in seconds; their product is > 0 and below the number of servers.
     gap_scv, service_scv : float
         Squared coefficients of variation, >= 0.
     """
@@ -164,7 +176,7 @@ def mm1k(arrival_rate: float, service_rate: float, room: int) -> FiniteQueue:
     Parameters
     ----------
     arrival_rate, service_rate : float
-        Per second.
+        Per second, > 0.
     room : int
         K, the largest number of customers in the system, including the one in service; from 1 to 1,000,000.
     """

@@ -32,18 +32,44 @@ def gamma_m1_root(arrival_rate: float, service_rate: float, burstiness: float) -
 
 
 def gamma_m1_mean_wait(arrival_rate: float, service_rate: float, burstiness: float) -> float:
-    """Return the mean wait in seconds of GI/M/1 with gamma gaps; parameters as for `gamma_m1_root`."""
+    """Return the mean wait in seconds of GI/M/1 with gamma gaps.
+
+    Parameters
+    ----------
+    arrival_rate, service_rate : float
+        Per second; 0 < arrival_rate < service_rate.
+    burstiness : float
+        Shape of the gamma distribution, from 1e-30 to 1e+30; infinity means constant gaps (D/M/1).
+    """
     found = _found(arrival_rate, service_rate, burstiness)
     return found.busy / (service_rate * found.idle)
 
 
 def gamma_m1_mean_sojourn(arrival_rate: float, service_rate: float, burstiness: float) -> float:
-    """Return the mean sojourn time in seconds of GI/M/1 with gamma gaps; parameters as for `gamma_m1_root`."""
+    """Return the mean sojourn time in seconds of GI/M/1 with gamma gaps.
+
+    Parameters
+    ----------
+    arrival_rate, service_rate : float
+        Per second; 0 < arrival_rate < service_rate.
+    burstiness : float
+        Shape of the gamma distribution, from 1e-30 to 1e+30; infinity means constant gaps (D/M/1).
+    """
     return 1 / (service_rate * _found(arrival_rate, service_rate, burstiness).idle)
 
 
 def gamma_m1_sojourn_quantile(arrival_rate: float, service_rate: float, burstiness: float, p: float) -> float:
-    """Return the `p`-quantile (0 < p < 1) of the sojourn time in seconds; its distribution is exponential."""
+    """Return the `p`-quantile of the sojourn time of GI/M/1 in seconds; its distribution is exponential.
+
+    Parameters
+    ----------
+    arrival_rate, service_rate : float
+        Per second; 0 < arrival_rate < service_rate.
+    burstiness : float
+        Shape of the gamma distribution, from 1e-30 to 1e+30; infinity means constant gaps (D/M/1).
+    p : float
+        > 0 and < 1.
+    """
     share("p", p)
     return -gamma_m1_mean_sojourn(arrival_rate, service_rate, burstiness) * math.log1p(-p)
 

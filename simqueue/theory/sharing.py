@@ -47,11 +47,12 @@ def shared_decoding(
     Parameters
     ----------
     arrival_rate : float
-        Poisson, per second.
+        Poisson, per second, > 0; arrival_rate x mean_output_tokens x per_decode_s must be below 1.
     mean_output_tokens : float
-        Should be large (several hundred), because the model is a fluid limit. The distribution does not matter.
+        At least 1. It should be large (several hundred), because the model is a fluid limit. The distribution does not
+        matter.
     overhead_s, per_decode_s : float
-        A step with n requests takes overhead_s + n x per_decode_s seconds.
+        > 0; a step with n requests takes overhead_s + n x per_decode_s seconds.
 
     Raises
     ------
@@ -98,7 +99,7 @@ def free_slots(arrival_rate: float, mean_output_tokens: float, step_s: float) ->
     mean_output_tokens : float
         At least 1.
     step_s : float
-        Duration of a step in seconds.
+        Duration of a step in seconds, > 0.
     """
     positive("arrival_rate", arrival_rate)
     at_least("mean_output_tokens", mean_output_tokens, 1)

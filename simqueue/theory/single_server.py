@@ -67,13 +67,29 @@ def mm1(arrival_rate: float, service_rate: float) -> SingleServer:
 
 
 def mm1_sojourn_quantile(arrival_rate: float, service_rate: float, p: float) -> float:
-    """Return the `p`-quantile (0 < p < 1) of the M/M/1 sojourn time in seconds; its distribution is exponential."""
+    """Return the `p`-quantile of the M/M/1 sojourn time in seconds; its distribution is exponential.
+
+    Parameters
+    ----------
+    arrival_rate, service_rate : float
+        Per second; 0 < arrival_rate < service_rate.
+    p : float
+        > 0 and < 1.
+    """
     share("p", p)
     return -mm1(arrival_rate, service_rate).mean_sojourn_s * math.log1p(-p)
 
 
 def mm1_wait_quantile(arrival_rate: float, service_rate: float, p: float) -> float:
-    """Return the `p`-quantile (0 < p < 1) of the M/M/1 wait in seconds; 0 if a share of at least p does not wait."""
+    """Return the `p`-quantile of the M/M/1 wait in seconds; 0 if a share of at least p does not wait.
+
+    Parameters
+    ----------
+    arrival_rate, service_rate : float
+        Per second; 0 < arrival_rate < service_rate.
+    p : float
+        > 0 and < 1.
+    """
     share("p", p)
     found = mm1(arrival_rate, service_rate)
     return max(0.0, found.mean_sojourn_s * math.log(found.utilisation / (1 - p)))
@@ -84,10 +100,10 @@ def mg1(arrival_rate: float, mean_service_s: float, second_moment_s2: float) -> 
 
     Parameters
     ----------
-    arrival_rate : float
-        Per second.
-    mean_service_s, second_moment_s2 : float
-        E[S] in seconds and E[S²] in seconds squared; E[S²] >= E[S]². If E[S²] is infinite, so is the mean wait.
+    arrival_rate, mean_service_s : float
+        Per second, and E[S] in seconds; their product is > 0 and < 1.
+    second_moment_s2 : float
+        E[S²] in seconds squared, at least the square of mean_service_s. If it is infinite, so is the mean wait.
 
     Raises
     ------
@@ -106,10 +122,12 @@ def mg1_wait_variance(
 
     Parameters
     ----------
-    arrival_rate, mean_service_s, second_moment_s2 : float
-        As for `mg1`.
+    arrival_rate, mean_service_s : float
+        Per second, and E[S] in seconds; their product is > 0 and < 1.
+    second_moment_s2 : float
+        E[S²] in seconds squared, at least the square of mean_service_s; it may be infinite.
     third_moment_s3 : float
-        E[S³] in seconds cubed; E[S³] >= E[S²]² / E[S].
+        E[S³] in seconds cubed, at least E[S²]² / E[S]; it may be infinite.
     """
     wait_s = mg1(arrival_rate, mean_service_s, second_moment_s2).mean_wait_s
     least = second_moment_s2**2 / mean_service_s
@@ -148,7 +166,15 @@ def md1_wait_cdf(arrival_rate: float, service_s: float, t_s: float) -> float:
 
 
 def md1_wait_quantile(arrival_rate: float, service_s: float, p: float) -> float:
-    """Return the `p`-quantile (0 < p < 1) of the M/D/1 wait in seconds; 0 if a share of at least p does not wait."""
+    """Return the `p`-quantile of the M/D/1 wait in seconds; 0 if a share of at least p does not wait.
+
+    Parameters
+    ----------
+    arrival_rate, service_s : float
+        Per second and in seconds; their product is > 0 and < 1.
+    p : float
+        > 0 and < 1.
+    """
     share("p", p)
     return service_s * constant_service(arrival_rate, service_s).wait_quantile(p)
 
@@ -161,7 +187,7 @@ def kingman_bound(
     Parameters
     ----------
     arrival_rate, mean_service_s : float
-        Their product, the utilisation, is > 0 and < 1.
+        Per second and in seconds; their product, the utilisation, is > 0 and < 1.
     gap_variance_s2, service_variance_s2 : float
         Variances of the gaps between arrivals and of the service times, in seconds squared, >= 0. If one is infinite,
         so is the bound.
@@ -181,7 +207,7 @@ def kingman_approximation(arrival_rate: float, mean_service_s: float, gap_scv: f
     Parameters
     ----------
     arrival_rate, mean_service_s : float
-        Their product, the utilisation, is > 0 and < 1.
+        Per second and in seconds; their product, the utilisation, is > 0 and < 1.
     gap_scv, service_scv : float
         Squared coefficients of variation (variance over squared mean), >= 0.
     """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import scipy
 
@@ -46,8 +47,21 @@ def decay_rate(arrival_rate: float, moment_generating: Callable[[float], float],
     return float(scipy.optimize.brentq(excess, low, high, xtol=low * 1e-9, rtol=1e-14))
 
 
-def md1_decay(arrival_rate: float, service_s: float) -> tuple[float, float]:
-    """Return (θ, K) of P(wait > t) ~ K exp(-θ t) in M/D/1.
+@dataclass(frozen=True, slots=True)
+class ExponentialTail:
+    """θ and K of P(wait > t) ~ K exp(-θ t).
+
+    Attributes
+    ----------
+    decay_per_s, factor : float
+    """
+
+    decay_per_s: float
+    factor: float
+
+
+def md1_decay(arrival_rate: float, service_s: float) -> ExponentialTail:
+    """Return the decay θ and the factor K of P(wait > t) ~ K exp(-θ t) in M/D/1.
 
     Parameters
     ----------
@@ -55,7 +69,7 @@ def md1_decay(arrival_rate: float, service_s: float) -> tuple[float, float]:
         Per second and in seconds; their product is > 0 and < 1.
     """
     queue = constant_service(arrival_rate, service_s)
-    return queue.decay / service_s, math.exp(queue.log_factor)
+    return ExponentialTail(queue.decay / service_s, math.exp(queue.log_factor))
 
 
 def md1_wait_tail_quantile(arrival_rate: float, service_s: float, p: float) -> float:

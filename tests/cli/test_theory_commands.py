@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +12,9 @@ import pytest
 
 from simqueue.cli import run_command
 from simqueue.cli.actions import capacity as capacity_command
+from simqueue.cli.actions.common import print_warnings
 from simqueue.experiment.carried import Carried, carried
+from simqueue.theory.catalog import FORMULAS, explained
 
 SCENARIO = """\
 step_time: {kind: linear, overhead_s: 0.02, per_decode_s: 0.001, per_prefill_token_s: 0.00005}
@@ -55,6 +59,58 @@ def test_what_is_infinite_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> N
     assert found["mean_wait_s"] is None
     assert found["infinite"] == ["mean_wait_s", "mean_sojourn_s", "mean_waiting", "mean_in_system"]
     assert found["utilisation"] == 0.5
+
+
+@pytest.mark.parametrize("name", list(FORMULAS))
+def test_every_formula_states_the_domain_of_its_parameters(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is printed without values says of each parameter what it is and where it must lie."""
+    assert run_command(["theory", name]) == 0
+    assert len(re.findall("(?:float|int)[^:]*: ", capsys.readouterr().out)) == len(explained(FORMULAS[name]))
+    for key, text in explained(FORMULAS[name]).items():
+        assert re.search(r"[<>]|[Aa]t least|[Ff]rom |[Aa]ny number", text), (key, text)
+
+
+def test_results_have_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """The tail of M/D/1 with ρ = 0.5: θ is the root of 0.5 (exp(θ) - 1) = θ, and K = 0.5 / (θ - 0.5)."""
+    assert run_command(["theory", "md1_decay", "arrival_rate=0.5", "service_s=1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    theta = found["decay_per_s"]
+    assert theta > 0
+    assert 0.5 * math.expm1(theta) == pytest.approx(theta)
+    assert found == {"decay_per_s": theta, "factor": pytest.approx(0.5 / (theta - 0.5))}
+
+
+@pytest.mark.parametrize("columns", [None, 60])
+def test_warnings_are_broken_where_they_do_not_fit(
+    columns: int | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe gets one line per warning, a terminal lines of its width."""
+    if columns:
+        monkeypatch.setenv("COLUMNS", str(columns))
+    else:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    print_warnings(["a policy: " + "word " * 40 + "end", "another one"])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= (columns or 1000)
+    assert len([line for line in lines if line.startswith("warning: ")]) == 2
+    assert len(lines) == (2 if columns is None else 5)
+    assert " ".join(" ".join(lines).split()).endswith("word end warning: another one")
+
+
+@pytest.mark.parametrize(
+    "policy", ["{scheduler: continuous, max_num_seqs: 1}", "{scheduler: continuous, max_num_seqs: 8}"]
+)
+def test_verify_says_what_lowers_the_load(policy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Above its capacity a policy has no steady state that theory could describe: one line, in terms of scenarios."""
+    path = tmp_path / "much.yaml"
+    head = "step_time: {kind: constant, seconds: 0.01}\nkv_cache: {blocks: 100000}\n"
+    rest = SCENARIO.partition("workload:")[2].partition("policies:")[0].replace("rate_rps: 7.0", "rate_rps: 1000")
+    path.write_text(f"{head}workload:{rest}policies:\n  p: {policy}\n", encoding="utf-8")
+    assert run_command(["verify", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "p: " in error
+    assert "a lower rate_rps, more slots, shorter requests or faster steps reduce the load" in error
 
 
 @pytest.mark.parametrize(

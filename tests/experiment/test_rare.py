@@ -18,6 +18,7 @@ from simqueue.workload.arrivals.renewal import PoissonArrivals
 from simqueue.workload.durations import LognormalDuration
 
 POISSON = {"process": "poisson", "rate_rps": 0.8}
+DECAY = md1_decay(0.8, 1)
 EXPONENTIAL = {"distribution": "exponential", "mean_s": 1.0}
 
 
@@ -64,7 +65,7 @@ def test_the_effort_of_a_plain_simulation_is_what_it_would_need() -> None:
             12.0,
             gamma_m1_root(0.6, 1, 0.25) * math.exp(-(1 - gamma_m1_root(0.6, 1, 0.25)) * 12),
         ),
-        (POISSON, 1.0, 20.0, md1_decay(0.8, 1)[1] * math.exp(-md1_decay(0.8, 1)[0] * 20)),
+        (POISSON, 1.0, 20.0, DECAY.factor * math.exp(-DECAY.decay_per_s * 20)),
         ({"process": "constant", "rate_rps": 0.5}, EXPONENTIAL, 6.0, None),
     ],
 )

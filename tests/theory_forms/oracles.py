@@ -113,7 +113,7 @@ def md1_wait_quantile(arrival_rate: Any, service_s: Any, p: Any) -> Values:
 
 def md1_decay(arrival_rate: Any, service_s: Any) -> Values:
     theta, factor = _tail(arrival_rate, service_s)
-    return {"value 1": theta / service_s, "value 2": factor}
+    return {"decay_per_s": theta / service_s, "factor": factor}
 
 
 def md1_wait_tail_quantile(arrival_rate: Any, service_s: Any, p: Any) -> Values:

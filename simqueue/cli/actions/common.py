@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -80,9 +83,16 @@ def print_json_text(text: str) -> None:
 
 
 def print_warnings(lines: Iterable[str]) -> None:
-    """Print one line per warning."""
+    """Print one line per warning; on a terminal it is broken between words, and its further lines are indented."""
     for line in lines:
-        say(f"warning: {line}")
+        text = f"warning: {line}"
+        if sys.stdout.isatty() or "COLUMNS" in os.environ:
+            columns = shutil.get_terminal_size().columns
+            parts = textwrap.wrap(text, columns, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        else:
+            parts = [text]
+        for part in parts:
+            say(part)
 
 
 def say(line: str) -> None:

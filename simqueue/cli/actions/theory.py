@@ -13,7 +13,7 @@ from rich.text import Text
 from simqueue.cli.actions.screen import console
 from simqueue.errors import InputError
 from simqueue.names import unknown
-from simqueue.theory.catalog import FORMULAS, description, evaluate, parameters
+from simqueue.theory.catalog import FORMULAS, description, evaluate, explained
 
 
 def theory(name: str | None, values: list[str] | None, json_: bool) -> None:
@@ -25,7 +25,7 @@ def theory(name: str | None, values: list[str] | None, json_: bool) -> None:
         raise InputError(f"theory: {unknown('formula', name, FORMULAS)}")
     if not values:
         typer.echo(description(FORMULAS[name]))
-        _print_pairs(list(parameters(FORMULAS[name]).items()))
+        _print_pairs(list(explained(FORMULAS[name]).items()))
         return
     found = evaluate(name, dict(_parsed(name, text) for text in values))
     if json_:
