@@ -184,7 +184,7 @@ def slotted_continuous(arrival_rate: float, slots: int, mean_output_tokens: floa
     Parameters
     ----------
     arrival_rate : float
-        Poisson, per second; below slots / (mean_output_tokens x step_s).
+        Poisson, per second; > 0 and < slots / (mean_output_tokens x step_s).
     slots : int
         Largest number of requests in a step (max_num_seqs), from 1 to 1,200. The chain is solved in at most a second,
         so the load must not be too close to 1: up to about 0.9995 with 8 slots, 0.999 with 32, 0.99 with 256.

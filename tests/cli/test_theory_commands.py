@@ -105,7 +105,9 @@ def test_verify_says_what_lowers_the_load(policy: str, tmp_path: Path, capsys: p
     path = tmp_path / "much.yaml"
     head = "step_time: {kind: constant, seconds: 0.01}\nkv_cache: {blocks: 100000}\n"
     rest = SCENARIO.partition("workload:")[2].partition("policies:")[0].replace("rate_rps: 7.0", "rate_rps: 1000")
-    path.write_text(f"{head}workload:{rest}policies:\n  p: {policy}\n", encoding="utf-8")
+    path.write_text(
+        f"{head}workload:{rest}policies:\n  p: {{scheduler: continuous, max_num_seqs: {slots}}}\n", encoding="utf-8"
+    )
     assert run_command(["verify", str(path)]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
