@@ -97,10 +97,8 @@ def test_warnings_are_broken_where_they_do_not_fit(
     assert " ".join(" ".join(lines).split()).endswith("word end warning: another one")
 
 
-@pytest.mark.parametrize(
-    "policy", ["{scheduler: continuous, max_num_seqs: 1}", "{scheduler: continuous, max_num_seqs: 8}"]
-)
-def test_verify_says_what_lowers_the_load(policy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("slots", [1, 8])
+def test_verify_says_what_lowers_the_load(slots: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Above its capacity a policy has no steady state that theory could describe: one line, in terms of scenarios."""
     path = tmp_path / "much.yaml"
     head = "step_time: {kind: constant, seconds: 0.01}\nkv_cache: {blocks: 100000}\n"
