@@ -85,10 +85,8 @@ def test_warnings_are_broken_where_they_do_not_fit(
     columns: int | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pipe gets one line per warning, a terminal lines of its width."""
-    if columns:
-        monkeypatch.setenv("COLUMNS", str(columns))
-    else:
-        monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("COLUMNS", str(columns or 60))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: columns is not None)
     print_warnings(["a policy: " + "word " * 40 + "end", "another one"])
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= (columns or 1000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import textwrap
@@ -86,7 +85,7 @@ def print_warnings(lines: Iterable[str]) -> None:
     """Print one line per warning; on a terminal it is broken between words, and its further lines are indented."""
     for line in lines:
         text = f"warning: {line}"
-        if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        if sys.stdout.isatty():
             columns = shutil.get_terminal_size().columns
             parts = textwrap.wrap(text, columns, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
         else:
