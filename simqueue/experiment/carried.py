@@ -130,7 +130,7 @@ def _carried(backlog: _Backlog, rng: np.random.Generator, most: int) -> Carried:
     if edges[-1] <= edges[0]:
         raise RunError("a backlog ends all at once: its rate is not defined")
     interval = mean_interval((np.diff(done) / np.diff(edges)).tolist())
-    return Carried(interval.mean, interval.half_width, float(rows["preemptions"].mean()), many)
+    return Carried(interval.value, interval.half_width, float(rows["preemptions"].mean()), many)
 
 
 def _requests(asked: Demand, described: Server, closed: Capacity, most: int) -> int:

@@ -14,8 +14,7 @@ from simqueue.results.replicated import is_percentile, missing_values
 from simqueue.results.result import Result
 from simqueue.results.steadiness import STEADY, unsteady
 from simqueue.statistics.comparison import Comparison, Pairs, all_paired
-from simqueue.statistics.estimate import Estimate
-from simqueue.statistics.ratio import Ratio
+from simqueue.statistics.intervals import Interval
 
 DEFAULT_METRICS = ("mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "mean_e2el_ms", "request_throughput")
 _UNDEFINED = "-"
@@ -166,7 +165,7 @@ def why_no_values(result: Result, policies: Sequence[str], metric: str) -> str:
     return f"n too small: {few[0]} values in a run, at least {few[1]} are needed"
 
 
-def _around(found: Estimate) -> str:
+def _around(found: Interval) -> str:
     """Return an interval as text after its value, with the half-width if it is symmetric; empty without one."""
     if found.low is None or found.high is None:
         return ""
@@ -175,14 +174,14 @@ def _around(found: Estimate) -> str:
     return f" {_between(found)}"
 
 
-def _between(found: Estimate | Ratio) -> str:
+def _between(found: Interval) -> str:
     """Return the ends of an interval; empty without one."""
     if found.low is None or found.high is None:
         return ""
     return f"[{_plain(found.low, 4)}, {_plain(found.high, 4)}]"
 
 
-def _ends(name: str, own: Estimate | Ratio | None, together: Estimate | Ratio | None) -> dict[str, float | None]:
+def _ends(name: str, own: Interval | None, together: Interval | None) -> dict[str, float | None]:
     """Return a quantity with the ends of its own interval and of the simultaneous one, as plain values."""
     return {
         name: own.value if own else None,

@@ -158,4 +158,4 @@ def _derivative(
     lows, highs = zip(*pairs, strict=True)
     changes = [high - low for low, high in zip(lows, without_noise(highs, lows), strict=True)]
     found = mean_interval([change / (ends[2] - ends[1]) for change in changes])
-    return Sensitivity(policy, metric, key, *ends, found.mean, found.low, found.high, "")
+    return Sensitivity(policy, metric, key, *ends, found.value, found.low, found.high, "")

@@ -17,7 +17,7 @@ from simqueue.results.samples import RunSamples, Samples
 from simqueue.results.summary import Row, summarize
 from simqueue.scenario.precision import PrecisionSettings
 from simqueue.scenario.resolved import ResolvedScenario
-from simqueue.statistics.estimate import Estimate
+from simqueue.statistics.intervals import Estimate
 from simqueue.statistics.stopping import checkpoints, deciding, largest_width
 from simqueue.statistics.verdict import majority
 

@@ -38,7 +38,7 @@ class _Curve(Protocol):
 
 class _Interval(Protocol):
     @property
-    def mean(self) -> float: ...
+    def value(self) -> float: ...
     @property
     def half_width(self) -> float | None: ...
 
@@ -115,7 +115,7 @@ def _draw_curves(ax: Axes, curves: Sequence[_Curve], metric: str, styles: Mappin
 
 def _draw_points(ax: Axes, points: Sequence[_Point], metric: str, styles: Mapping[str, LineStyle]) -> None:
     for point in points:
-        value = point.values[metric]
-        if value is not None:
-            color, width = styles[point.policy].color, value.half_width or 0.0
-            ax.errorbar(point.rate_rps, value.mean, yerr=width, color=color, marker="o", markersize=4, capsize=3)
+        found = point.values[metric]
+        if found is not None:
+            color, width = styles[point.policy].color, found.half_width or 0.0
+            ax.errorbar(point.rate_rps, found.value, yerr=width, color=color, marker="o", markersize=4, capsize=3)

@@ -105,7 +105,7 @@ def one_run_intervals(result: Result, method: str = BATCH_MEANS, policy: str | N
 
 
 def _fields(found: RunInterval, *, shown: bool) -> tuple[float | None, float | None, float | None, str, str]:
-    estimate = None if math.isnan(found.estimate) or not shown else found.estimate
+    estimate = None if math.isnan(found.value) or not shown else found.value
     low = None if found.low is None else max(0.0, found.low)  # no metric is negative
     return estimate, low, found.high, found.based_on, found.reason
 

@@ -10,8 +10,8 @@ from simqueue.results.latencies import CAPACITY, OVERLOADED_SHARE, parsed
 from simqueue.results.samples import Samples, of_requests
 from simqueue.results.steadiness import shown, unsteady
 from simqueue.results.summary import SUMMARY_TYPES, column_type
-from simqueue.statistics.estimate import Estimate, estimate
-from simqueue.statistics.intervals import CONFIDENCE, carries_percentile
+from simqueue.statistics.estimate import estimate
+from simqueue.statistics.intervals import CONFIDENCE, Estimate, carries_percentile
 from simqueue.statistics.verdict import majority
 
 if TYPE_CHECKING:

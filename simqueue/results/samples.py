@@ -12,7 +12,8 @@ from simqueue.results.classes import RequestClasses
 from simqueue.results.latencies import Extras, parsed, samples_ms
 from simqueue.results.metrics import Floats
 from simqueue.results.pooling import Pairs, pooled_percentiles
-from simqueue.statistics.estimate import Estimate, estimate
+from simqueue.statistics.estimate import estimate
+from simqueue.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
     from simqueue.results.window import Window

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simqueue.statistics.estimate import Estimate, estimate, reach
-from simqueue.statistics.intervals import CONFIDENCE, student_t
+from simqueue.statistics.estimate import estimate, reach
+from simqueue.statistics.intervals import CONFIDENCE, Estimate, student_t
 from simqueue.statistics.moments import skewness
 
 Floats = NDArray[np.float64]

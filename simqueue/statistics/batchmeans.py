@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.statistics.estimate import hall_ends
-from simqueue.statistics.intervals import CONFIDENCE, student_t
+from simqueue.statistics.intervals import CONFIDENCE, Interval, student_t
 from simqueue.statistics.moments import skewness
 
 NUMBERS = (5, 10, 20, 40)
@@ -31,23 +31,17 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class RunInterval:
+class RunInterval(Interval):
     """The interval of a statistic of one run, or the reason why there is none.
 
     Attributes
     ----------
-    estimate : float
-    low, high : float or None
-        None if there is no interval.
     based_on : str
         How many batches or cycles the interval is based on.
     reason : str
         Why there is no interval; empty if there is one.
     """
 
-    estimate: float
-    low: float | None
-    high: float | None
     based_on: str = ""
     reason: str = ""
 

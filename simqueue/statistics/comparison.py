@@ -15,10 +15,10 @@ from typing import Literal, TypeVar
 import scipy
 
 from simqueue.errors import InputError
-from simqueue.statistics.estimate import Estimate, estimate
-from simqueue.statistics.intervals import CONFIDENCE, check_confidence
+from simqueue.statistics.estimate import estimate
+from simqueue.statistics.intervals import CONFIDENCE, Estimate, Interval, check_confidence
 from simqueue.statistics.moments import standard_error, variance
-from simqueue.statistics.ratio import Ratio, ratio_of_means
+from simqueue.statistics.ratio import ratio_of_means
 
 K = TypeVar("K")
 LEAST_FOR_VARIANCES = 5
@@ -35,7 +35,7 @@ class Comparison:
     ----------
     difference, simultaneous_difference : Estimate
         Mean of alternative minus baseline; its interval allows for skewness.
-    ratio, simultaneous_ratio : Ratio or None
+    ratio, simultaneous_ratio : Interval or None
         Mean of the alternative over that of the baseline, see `ratio_of_means`.
     variance_factor : float or None
         How many times more variance the difference would have if both had seen traffic of their own: the sum of their
@@ -49,8 +49,8 @@ class Comparison:
 
     difference: Estimate
     simultaneous_difference: Estimate
-    ratio: Ratio | None
-    simultaneous_ratio: Ratio | None
+    ratio: Interval | None
+    simultaneous_ratio: Interval | None
     variance_factor: float | None
     p_value: float | None
     adjusted_p: float | None = None

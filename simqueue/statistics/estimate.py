@@ -4,39 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from simqueue.statistics.intervals import CONFIDENCE, student_t
+from simqueue.statistics.intervals import CONFIDENCE, Estimate, student_t
 from simqueue.statistics.moments import skewness, standard_error
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A value with its confidence interval, which need not be symmetric.
-
-    Attributes
-    ----------
-    value : float
-    low, high : float or None
-        Ends of the interval; None with fewer than two replications.
-    error : float or None
-        Standard error of the value.
-    n : int
-        Number of replications.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-    error: float | None
-    n: int
-
-    @property
-    def relative(self) -> float | None:
-        """The longer side of the interval over the absolute value; None if one is undefined or the value is 0."""
-        if self.low is None or self.high is None or self.value == 0:
-            return None
-        return max(self.value - self.low, self.high - self.value) / abs(self.value)
 
 
 def estimate(values: Sequence[float], confidence: float = CONFIDENCE, value: float | None = None) -> Estimate:

@@ -16,35 +16,46 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean of independent values with its confidence interval.
+    """A value with its confidence interval, which need not be symmetric.
 
     Attributes
     ----------
-    mean : float
-    half_width : float or None
-        None with fewer than two values, which have no spread.
-    n : int
-        Number of independent values.
+    value : float
+    low, high : float or None
+        Ends of the interval; None if there is none.
     """
 
-    mean: float
-    half_width: float | None
-    n: int
+    value: float
+    low: float | None
+    high: float | None
 
     @property
-    def low(self) -> float | None:
-        """Lower end."""
-        return None if self.half_width is None else self.mean - self.half_width
-
-    @property
-    def high(self) -> float | None:
-        """Upper end."""
-        return None if self.half_width is None else self.mean + self.half_width
+    def half_width(self) -> float | None:
+        """Half the length of the interval."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
     @property
     def relative(self) -> float | None:
-        """Half-width over the absolute mean; None if the half-width is undefined or the mean is 0."""
-        return None if self.half_width is None or self.mean == 0 else self.half_width / abs(self.mean)
+        """The longer side of the interval over the absolute value; None if one is undefined or the value is 0."""
+        if self.low is None or self.high is None or self.value == 0:
+            return None
+        return max(self.value - self.low, self.high - self.value) / abs(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(Interval):
+    """A value from independent replications, with its interval.
+
+    Attributes
+    ----------
+    error : float or None
+        Standard error of the value; None, as are the ends, with fewer than two replications.
+    n : int
+        Number of replications.
+    """
+
+    error: float | None
+    n: int
 
 
 def check_confidence(confidence: float) -> None:
@@ -61,7 +72,7 @@ def student_t(n: int, confidence: float = CONFIDENCE) -> float:
     return float(scipy.special.stdtrit(n - 1, (1 + confidence) / 2))
 
 
-def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
     """Return the Student-t interval of the mean of independent values.
 
     Parameters
@@ -82,8 +93,10 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> In
         raise InputError("an interval needs at least one value")
     mean = math.fsum(values) / n
     if n == 1:
-        return Interval(mean, None, 1)
-    return Interval(mean, student_t(n, confidence) * standard_error(values), n)
+        return Estimate(mean, None, None, None, 1)
+    error = standard_error(values)
+    width = student_t(n, confidence) * error
+    return Estimate(mean, mean - width, mean + width, error, n)
 
 
 def carries_percentile(n: int, q: float) -> bool:

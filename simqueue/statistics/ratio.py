@@ -4,34 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
 from simqueue.statistics.estimate import reach
-from simqueue.statistics.intervals import CONFIDENCE, check_confidence
+from simqueue.statistics.intervals import CONFIDENCE, Interval, check_confidence
 from simqueue.statistics.moments import skewness, standard_error
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A mean over another one, with an interval that is not symmetric.
-
-    Attributes
-    ----------
-    value : float
-    low, high : float or None
-        None with fewer than two replications, and if leaving out one replication leaves a mean of zero.
-    """
-
-    value: float
-    low: float | None
-    high: float | None
-
-
-def ratio_of_means(values: Sequence[float], baseline: Sequence[float], confidence: float = CONFIDENCE) -> Ratio | None:
+def ratio_of_means(
+    values: Sequence[float], baseline: Sequence[float], confidence: float = CONFIDENCE
+) -> Interval | None:
     """Return the ratio of two means whose values come in pairs; None unless all values are >= 0 and both means > 0.
+
+    There is no interval with fewer than two replications, and if leaving out one replication leaves a mean of zero.
 
     The logarithm of the ratio is smooth in both means, so the jackknife gives its standard error and its skewness
     without a model of how the two depend on each other. The interval is that of `estimate`, but two means are
@@ -52,9 +39,9 @@ def ratio_of_means(values: Sequence[float], baseline: Sequence[float], confidenc
     n = len(above)
     rests = (above.sum() - above, below.sum() - below)
     if n < 2 or not min(rest.min() for rest in rests) > 0:
-        return Ratio(ratio, None, None)
+        return Interval(ratio, None, None)
     pseudo = (n * math.log(ratio) - (n - 1) * np.log(rests[0] / rests[1])).tolist()
     error = standard_error(pseudo)
     t = float(scipy.special.stdtrit(max(1, n - 2), (1 + confidence) / 2))
     down, up = reach(t, skewness(pseudo), n)
-    return Ratio(ratio, ratio * math.exp(-error * down), ratio * math.exp(error * up))
+    return Interval(ratio, ratio * math.exp(-error * down), ratio * math.exp(error * up))

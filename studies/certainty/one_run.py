@@ -98,7 +98,7 @@ def coverage(arrivals: str, load: float, requests: int, runs: int, seed: int = 1
             given[name] += 1
             covered[name] += found.low <= truths[name] <= found.high
             if name == _COLUMNS[0]:
-                widths.append((found.high - found.low) / 2 / found.estimate)
+                widths.append((found.high - found.low) / 2 / found.value)
     return {name: (covered[name], given[name], runs) for name in _COLUMNS} | {"half-widths": widths}
 
 

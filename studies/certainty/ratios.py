@@ -113,4 +113,4 @@ def _now(values: list[float], base: list[float], true: float) -> bool:
 
 def _before(values: list[float], base: list[float], true: float) -> bool:
     found = mean_interval([math.log(a / b) for a, b in zip(values, base, strict=True)])
-    return abs(found.mean - math.log(true)) <= (found.half_width or 0.0)
+    return abs(found.value - math.log(true)) <= (found.half_width or 0.0)

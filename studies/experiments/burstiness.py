@@ -33,7 +33,7 @@ for burstiness, color in zip((0.25, 1.0, 4.0), COLORS, strict=False):
         estimate = 1000 * loaded(step_time, limits, replace(asked, rate_rps=rate)).estimate.ttft_s
         print(
             f"burstiness {burstiness}: load {share}: estimate {estimate:.0f} ms, "
-            f"simulated {found.mean:.0f} ±{found.half_width:.0f}"
+            f"simulated {found.value:.0f} ±{found.half_width:.0f}"
         )
         point(ax, share, found, color)
 ax.set(

@@ -91,7 +91,7 @@ def measure(small):
     shares = [mean_interval((one / each[-1]).tolist()) for one in each]
     made, axes = figure(panels=2, width=11)
     draw(axes, limits, clipped, theory, waits, shares)
-    inside = sum(abs(one.mean - expected) <= one.half_width for one, expected in zip(waits, theory, strict=True))
+    inside = sum(abs(one.value - expected) <= one.half_width for one, expected in zip(waits, theory, strict=True))
     few = len(limits) // 2
     rows = [
         (f"{limit}", f"{share:.2f}", f"{wait:.3f}", shown(found), f"{wait / theory[-1]:.3f}", shown(of_longest))
@@ -114,7 +114,7 @@ def measure(small):
             "simulated",
         ),
         rows=rows,
-        verdict="confirmed" if shares[few].mean < 0.6 and inside >= len(limits) - 1 else "confirmed with limits",
+        verdict="confirmed" if shares[few].value < 0.6 and inside >= len(limits) - 1 else "confirmed with limits",
         because=f"Clipping {clipped[few]:.1f} % of the requests at {limits[few]} tokens leaves {shown(shares[few])} "
         f"of the wait (theory {theory[few] / theory[-1]:.3f}). {inside} of {len(limits)} intervals contain Pollaczek "
         "and Khinchine's value.",

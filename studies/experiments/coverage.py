@@ -40,7 +40,7 @@ def engine(macro):
 
 for name, make, macro in (("Lindley", lindley, 400), ("engine", engine, int(sys.argv[1]) if sys.argv[1:] else 40)):
     found = [mean_interval(row.tolist()) for row in make(macro)]
-    covered = np.mean([abs(one.mean - 4.0) <= one.half_width for one in found])
-    widths = np.mean([one.half_width / one.mean for one in found])
+    covered = np.mean([abs(one.value - 4.0) <= one.half_width for one in found])
+    widths = np.mean([one.half_width / one.value for one in found])
     print(f"{name}: {macro} times {REPLICATIONS} replications of {CUSTOMERS} customers")
     print(f"  95 % intervals cover {covered:.1%}, mean half-width {widths:.1%} of the mean")

@@ -67,7 +67,7 @@ def figure(panels=1, width=7.2):
 def point(ax, x, interval, color, label=None):
     if interval is not None:
         ax.errorbar(
-            x, interval.mean, interval.half_width, color=color, marker="o", markersize=4, capsize=3, label=label
+            x, interval.value, interval.half_width, color=color, marker="o", markersize=4, capsize=3, label=label
         )
 
 

@@ -109,7 +109,7 @@ THEORY = {
 
 
 def contains(interval, value):
-    return abs(interval.mean - value) <= interval.half_width
+    return abs(interval.value - value) <= interval.half_width
 
 
 def over_loads(ax, loads, most, requests, replications):
@@ -151,7 +151,7 @@ def over_sizes(ax, sizes, requests, replications):
         point(ax, size, complete[name], COLORS[0], "fixed" if size == sizes[0] else None)
         case = f"fixed {size}, {SIZE_RATE_RPS} requests/s"
         rows.append((case, f"{expected:.3f}", shown(found[name]), shown(complete[name])))
-    ax.axhline(complete["dynamic"].mean, color=COLORS[1], label="dynamic")
+    ax.axhline(complete["dynamic"].value, color=COLORS[1], label="dynamic")
     ax.set(
         xlabel="batch size",
         ylabel="mean E2EL (s)",
@@ -159,7 +159,7 @@ def over_sizes(ax, sizes, requests, replications):
         title=f"Fixed batches at {SIZE_RATE_RPS} requests/s",
     )
     ax.legend()
-    best = min(sizes, key=lambda size: complete[f"fixed-{size}"].mean)
+    best = min(sizes, key=lambda size: complete[f"fixed-{size}"].value)
     return rows, agree, best, ratios(whole_s, "dynamic")[f"fixed-{best}"]
 
 

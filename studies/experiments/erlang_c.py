@@ -33,7 +33,7 @@ for load in (0.2, 0.4, 0.6, 0.75, 0.9):
     )
     print(
         f"load {load}: Erlang C {1000 * erlang:.2f} ms, exact {1000 * exact:.2f}, "
-        f"simulated {found.mean:.2f} ±{found.half_width:.2f}"
+        f"simulated {found.value:.2f} ±{found.half_width:.2f}"
     )
     point(ax, load, found, "0.2")
 ax.set(

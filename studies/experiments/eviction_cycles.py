@@ -155,10 +155,10 @@ def measure(small):
     )
     axes[2].legend()
     starts_again = [rates["front", prompt] for prompt in prompts]
-    near = [abs(one.mean / worst(prompt, OUTPUT) - 1) for one, prompt in zip(starts_again, prompts, strict=True)]
-    coprime = [evictions[pair, False].mean for pair in pairs if gcd(*pair) == 1]
-    others = [evictions[pair, False].mean for pair in pairs if gcd(*pair) > 1]
-    drawn = [evictions[pair, True].mean for pair in pairs if gcd(*pair) == 1]
+    near = [abs(one.value / worst(prompt, OUTPUT) - 1) for one, prompt in zip(starts_again, prompts, strict=True)]
+    coprime = [evictions[pair, False].value for pair in pairs if gcd(*pair) == 1]
+    others = [evictions[pair, False].value for pair in pairs if gcd(*pair) > 1]
+    drawn = [evictions[pair, True].value for pair in pairs if gcd(*pair) == 1]
     holds = max(coprime) < 1e-3 < min(others) and near[0] < 0.05
     first = prompts[0]
     return Trial(

@@ -84,7 +84,7 @@ def on_gpu(gpu, preset, tried, requests, replications):
 
 def crossed(costs, found):
     """Cost ratio at which the simulated gains cross 1, between two points."""
-    means = [one.mean for one in found]
+    means = [one.value for one in found]
     return float(np.interp(1, means, costs))
 
 
@@ -99,7 +99,7 @@ def crossover(ax, sizes, costs, requests, replications):
         for ratio, one in zip(costs, found, strict=True):
             expected = mixed_s(ratio, seats) / apart_s(refill, seats)
             point(ax, ratio, one, color)
-            errors.append(abs(one.mean / expected - 1))
+            errors.append(abs(one.value / expected - 1))
             rows.append((f"{seats} seats, mixed tokens cost {ratio:g} times", f"{expected:.3f}", shown(one)))
         equal[seats] = crossing(seats), crossed(costs, found)
     ax.axhline(1, color="0.4", linestyle="--")
@@ -132,7 +132,7 @@ def refills(ax, seats, shares, requests, replications):
         title=f"Prompts apart, {seats} seats",
     )
     ax.legend(loc="lower left")
-    return rows, names[max(found, key=lambda name: found[name].mean)] / seats
+    return rows, names[max(found, key=lambda name: found[name].value)] / seats
 
 
 def gpus(ax, chosen, tried, seats, requests, replications):
@@ -143,7 +143,7 @@ def gpus(ax, chosen, tried, seats, requests, replications):
         for refill, one in found.items():
             point(ax, refill / seats, one, color, name if refill == tried[0] else None)
             rows.append((f"{name}, {seats} seats, prompts at {refill} free seats", "", shown(one)))
-        best[name.partition(",")[0]] = max(found.values(), key=lambda one: one.mean)
+        best[name.partition(",")[0]] = max(found.values(), key=lambda one: one.value)
     ax.axhline(1, color="0.4", linestyle="--")
     ax.set(
         xscale="log",

@@ -31,7 +31,7 @@ for i, (name_of_outputs, outputs) in enumerate(OUTPUTS.items()):
             expected = 1000 * getattr(shared_decoding(rate, 200, 0.02, 0.001), name)
             print(
                 f"{name_of_outputs:16s} rate {rate} {metric}: theory {expected:.2f}, "
-                f"simulated {found.mean:.2f} ±{found.half_width:.2f}"
+                f"simulated {found.value:.2f} ±{found.half_width:.2f}"
             )
             point(ax, rate + 0.04 * (i - 1.5), found, COLORS[i], name_of_outputs if rate == RATES[0] else None)
 axes[0].legend()

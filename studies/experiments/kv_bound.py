@@ -34,10 +34,10 @@ for (name, pool), color in zip(POOLS.items(), COLORS, strict=False):
         limit = policy_loads(loaded)["p"].capacity
         line.append(limit.max_rate_rps)
         found = saturation_throughput(loaded, "p", requests=2000, replications=3)
-        error = 100 * (limit.max_rate_rps / found.mean - 1)
+        error = 100 * (limit.max_rate_rps / found.value - 1)
         print(
             f"{name:28s} {tokens:6d} tokens: {limit.binding:5s} law {limit.max_rate_rps:.3f}, "
-            f"simulated {found.mean:.3f} ({error:+.1f} %)"
+            f"simulated {found.value:.3f} ({error:+.1f} %)"
         )
         point(ax, tokens, found, color)
     ax.plot(SIZES, line, color=color, label=name)

@@ -119,7 +119,7 @@ def measure(small):
     made, axes = figure(panels=2, width=13)
     draw_capacity(axes[0], capacity)
     draw_stays(axes[1], size, stays)
-    most = max(found[name].mean for found in capacity.values() for name in POLICIES)
+    most = max(found[name].value for found in capacity.values() for name in POLICIES)
     inside = {name: [one for one in sizes if capacity[one][name].high >= 1 - 1 / one] for name in POLICIES}
     grow = all(one.low > 0 for one in stays[tested[1]].values())
     last, alike = capacity[sizes[-1]], equal[equal_sizes[-1]]

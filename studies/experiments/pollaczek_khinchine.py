@@ -26,7 +26,7 @@ for (name, (prompts, mean, square)), color in zip(PROMPTS.items(), COLORS, stric
         run["replications"] = 20 if load >= 0.8 else 10  # means are skewed at high load: t-intervals need more of them
         found = means(run, "mean_queue_ms")["p"]
         theory = 1000 * mg1(load / service, service, second).mean_wait_s
-        print(f"{name:40s} load {load}: theory {theory:8.2f} ms, simulated {found.mean:8.2f} ±{found.half_width:.2f}")
+        print(f"{name:40s} load {load}: theory {theory:8.2f} ms, simulated {found.value:8.2f} ±{found.half_width:.2f}")
         point(ax, load, found, color)
 ax.set(
     xlabel="load", ylabel="mean wait (ms)", yscale="log", title="Pollaczek-Khinchine: lines theory, points simulated"

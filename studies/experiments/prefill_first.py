@@ -27,6 +27,6 @@ for name, found in policy_loads(loaded).items():
 points = simulated(loaded, [3.0, 6.0, 7.0, 7.7, 8.6], replications=5, requests=2500)
 for one in points:
     ttft = one.values["mean_ttft_ms"]
-    shown = "overloaded" if one.overloaded else f"TTFT {ttft.mean:.0f} ±{ttft.half_width:.0f} ms"
+    shown = "overloaded" if one.overloaded else f"TTFT {ttft.value:.0f} ±{ttft.half_width:.0f} ms"
     print(f"{one.policy:9s} rate {one.rate_rps}: {shown}")
 write(capacity_figure(curves(loaded), points, loaded.name), "prefill_first")

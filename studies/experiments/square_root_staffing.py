@@ -87,7 +87,7 @@ def geometric_outputs(ax, requests, replications):
             found = waits(offered, seats, many, replications, geometric(OUTPUT), CONSTANT_STEPS)
             limit, chain = halfin_whitt(real), exact(offered, seats)
             gaps[offered] = max(gaps.get(offered, 0), abs(chain - limit))
-            agree.append(abs(found.mean - chain) <= found.half_width)
+            agree.append(abs(found.value - chain) <= found.half_width)
             point(ax, real, found, color, f"{offered} busy seats, simulated" if beta == BETAS[0] else None)
             expected = [f"{one:.3f}" for one in (limit, theory.erlang_c(seats, offered), chain)]
             rows.append((f"geometric, {offered} busy", f"{seats}", f"{real:.2f}", *expected, shown(found)))

@@ -30,10 +30,10 @@ for b in sizes:
         name: saturation_throughput(loaded, name, requests=100 * b + 1000, replications=10)
         for name in loaded.policy_names
     }
-    ratio = rates["continuous"].mean / rates["static"].mean
-    width = ratio * sum((r.half_width / r.mean) ** 2 for r in rates.values()) ** 0.5
+    ratio = rates["continuous"].value / rates["static"].value
+    width = ratio * sum((r.half_width / r.value) ** 2 for r in rates.values()) ** 0.5
     print(f"B = {b:2d}: theory {continuous_over_static(MEAN, b):.3f}, simulated {ratio:.3f} ±{width:.3f}")
-    point(ax, b, Interval(ratio, width, 10), COLORS[1])
+    point(ax, b, Interval(ratio, ratio - width, ratio + width), COLORS[1])
 ax.set(
     xscale="log",
     xlabel="batch size",

@@ -135,7 +135,7 @@ def table(full, stays, capped):
     rows = []
     for name, label in zip(NAMES, LABELS, strict=True):
         numbers = [shown(found[name]) for found in (full[LONG], full[SHORT], *stays.values())]
-        agrees = (full[LONG][name].mean > NEARLY_ALL) == OPTIMAL[name]
+        agrees = (full[LONG][name].value > NEARLY_ALL) == OPTIMAL[name]
         rows.append((label, "yes" if OPTIMAL[name] else "no", *numbers, "yes" if agrees else "no"))
     return rows + [(f"split, {slots} slots", "no claim", shown(found), *[""] * 4) for slots, found in capped.items()]
 
@@ -149,7 +149,7 @@ def measure(small):
     stays = with_arrivals(axes[1], 2 * requests, replications)
     capped = with_slots(axes[2], slots, requests, replications)
     split, orca, first, static = (full[LONG][name] for name in NAMES)
-    as_claimed = first.mean < NEARLY_ALL < split.mean and static.mean < NEARLY_ALL
+    as_claimed = first.value < NEARLY_ALL < split.value and static.value < NEARLY_ALL
     return Trial(
         title="Stability by token throughput",
         claim="Li, Dai and Peng (arXiv 2504.07347): mixed batches are stable if and only if the arriving tokens stay "

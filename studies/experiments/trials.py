@@ -108,7 +108,7 @@ def page(name: str, found: Trial) -> str:
 def shown(interval: Interval, digits: int = 3) -> str:
     """Return a mean with its half-width, if it varies."""
     width = interval.half_width
-    return f"{interval.mean:.{digits}f}" + (f" ±{width:.{digits}f}" if width is not None and width > 1e-9 else "")
+    return f"{interval.value:.{digits}f}" + (f" ±{width:.{digits}f}" if width is not None and width > 1e-9 else "")
 
 
 def simulated(policies: dict[str, Any], arrivals: dict[str, Any], requests: int, **scenario: Any) -> Any:

@@ -136,7 +136,7 @@ def _paired(values: Sequence[Any], bases: Sequence[Any]) -> tuple[float, float |
     if not ratios:
         return None
     found = mean_interval(ratios)
-    return found.mean, found.half_width
+    return found.value, found.half_width
 
 
 def _values(result: Result, metric: str, policy: str) -> list[Any]:

@@ -293,7 +293,7 @@ def test_shared_blocks_are_held_once() -> None:
     assert found is not None
     assert found.binding == "kv"
     simulated = saturation_throughput(scenario, "p", requests=1500, replications=1)
-    assert found.max_rate_rps == pytest.approx(simulated.mean, rel=0.05)
+    assert found.max_rate_rps == pytest.approx(simulated.value, rel=0.05)
 
 
 def test_hits_that_are_not_certain_are_not_guessed() -> None:

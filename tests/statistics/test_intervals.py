@@ -24,7 +24,7 @@ def lindley_mean_waits(seed: int, runs: int, customers: int, load: float = 0.8) 
 def covered(samples: np.ndarray, truth: float) -> float:
     """Return the share of rows whose 95 % interval contains the true mean."""
     found = [mean_interval(row.tolist()) for row in samples]
-    return float(np.mean([abs(one.mean - truth) <= (one.half_width or 0) for one in found]))
+    return float(np.mean([abs(one.value - truth) <= (one.half_width or 0) for one in found]))
 
 
 def test_the_interval_is_students() -> None:
@@ -38,7 +38,7 @@ def test_the_interval_is_students() -> None:
 def test_one_value_has_no_interval() -> None:
     """From one replication nothing is known about the spread: undefined, not zero."""
     found = mean_interval([3.0])
-    assert (found.mean, found.half_width, found.low, found.relative) == (3.0, None, None, None)
+    assert (found.value, found.half_width, found.low, found.relative) == (3.0, None, None, None)
 
 
 def test_nothing_has_no_mean() -> None:

@@ -26,7 +26,7 @@ def test_batch_means_of_independent_values_are_near_the_usual_interval() -> None
     found = batchmeans.mean_by_batches(values)
     assert found.low is not None
     assert found.high is not None
-    assert found.estimate == pytest.approx(values.mean())
+    assert found.value == pytest.approx(values.mean())
     half = 1.96 * 2 / np.sqrt(20_000)
     assert half < (found.high - found.low) / 2 < 2.5 * half
 
@@ -42,7 +42,7 @@ def test_constant_values_have_an_interval_without_width() -> None:
     """Values that differ by rounding only are one value."""
     values = 0.1 * (1 + 1e-15 * np.random.default_rng(2).normal(size=5000))
     found = batchmeans.mean_by_batches(values)
-    assert (found.low, found.high) == (found.estimate, found.estimate)
+    assert (found.low, found.high) == (found.value, found.value)
 
 
 def test_cycles_begin_with_requests_that_find_the_system_empty() -> None:
@@ -56,7 +56,7 @@ def test_regenerative_means_are_those_of_complete_cycles_and_skip_what_has_no_va
     """300 cycles of two requests with 1 and 3 and one without a value: the mean is 2, whatever the last cycle has."""
     values = np.array([1.0, 3.0, np.nan] * 300 + [99.0])
     found = regenerative.mean_by_cycles(values, np.arange(0, 901, 3))
-    assert (found.estimate, found.low, found.high, found.based_on) == (2.0, 2.0, 2.0, "300 cycles")
+    assert (found.value, found.low, found.high, found.based_on) == (2.0, 2.0, 2.0, "300 cycles")
     few = regenerative.mean_by_cycles(values, np.arange(0, 30, 3))
     assert few.low is None
     assert "emptied only 9 times" in few.reason

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simqueue.statistics.comparison import all_paired, paired
-from simqueue.statistics.estimate import Estimate, estimate
-from simqueue.statistics.intervals import mean_interval
+from simqueue.statistics.estimate import estimate
+from simqueue.statistics.intervals import Estimate, mean_interval
 from simqueue.statistics.ratio import ratio_of_means
 
 Draw = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]

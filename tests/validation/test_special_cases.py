@@ -43,8 +43,8 @@ def z(values: Sequence[float], theory: float) -> float:
     """Return how many standard errors the mean is away from theory."""
     found = mean_interval(values)
     if not found.half_width:
-        return 0.0 if found.mean == pytest.approx(theory, rel=1e-9) else np.inf
-    return (found.mean - theory) / (found.half_width / student_t(found.n))
+        return 0.0 if found.value == pytest.approx(theory, rel=1e-9) else np.inf
+    return (found.value - theory) / (found.half_width / student_t(found.n))
 
 
 def poisson(rate: float, prompt: Any, output: Any, requests: int) -> dict[str, Any]:

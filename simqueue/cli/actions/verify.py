@@ -82,7 +82,7 @@ def _plain(one: Verified, rows: int) -> dict[str, object]:
         "model": one.model or None,
         "metric": one.metric or None,
         "theory": one.theory,
-        "simulated": simulated.mean if simulated else None,
+        "simulated": simulated.value if simulated else None,
         "half_width": simulated.half_width if simulated else None,
         "detectable_error": one.detectable,
         "significance": SIGNIFICANCE / rows if rows else None,
@@ -110,8 +110,8 @@ def _cells(one: Verified) -> list[str]:
     if one.theory is None or one.simulated is None:
         return [f"{one.case}: {one.policy}", one.model or "-", *["-"] * 5, one.verdict]
     half_width = one.simulated.half_width
-    simulated = f"{one.simulated.mean:.5g}" + ("" if half_width is None else f" ±{half_width:.2g}")
-    difference = f"{100 * (one.simulated.mean / one.theory - 1):+.2f} %"
+    simulated = f"{one.simulated.value:.5g}" + ("" if half_width is None else f" ±{half_width:.2g}")
+    difference = f"{100 * (one.simulated.value / one.theory - 1):+.2f} %"
     metric = one.metric.removeprefix("mean_").removesuffix("_ms").upper() + " (ms)"
     detects = "-" if one.detectable is None else f"{100 * one.detectable:.2g} %"
     return [one.case, one.model, metric, f"{one.theory:.5g}", simulated, difference, detects, one.verdict]
