@@ -1,5 +1,7 @@
 """What the experiments share: scenarios with linear steps, means with intervals, and figures."""
 
+import argparse
+import inspect
 from pathlib import Path
 
 import simqueue as sq
@@ -46,9 +48,14 @@ def scenario(rate, prompt, output, requests, policies, step_time, **more):
     }
 
 
-def means(made, column):
+def shortened(made):
+    """Return a scenario with few and short runs, which only show that it works."""
+    return {**made, "replications": 2, "warmup_s": 0, "workload": {**made["workload"], "num_requests": 60}}
+
+
+def means(made, column, small=False):
     """Run a scenario; return policy -> Interval of a column of the summary, or None if it is undefined."""
-    result = sq.run(made)
+    result = sq.run(shortened(made) if small else made)
     found = {}
     for policy in result.policies:
         values = [row[column] for row in result.replication_rows if row["policy"] == policy]
@@ -71,6 +78,19 @@ def point(ax, x, interval, color, label=None):
         )
 
 
-def write(made, name):
-    canvas.write(made, REPORTS / f"{name}.png")
-    print(f"written: {REPORTS / name}.png")
+def given_arguments(description):
+    """Return what a script was given: `small` and `out`; the folder is there afterwards."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--small", action="store_true", help="few and short runs, which only show that it works")
+    parser.add_argument("--out", type=Path, default=REPORTS, help="folder of what is written (%(default)s)")
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    return given
+
+
+def main(name, measure):
+    """Print what is measured and write the figure; `measure` is told whether few and short runs will do."""
+    given = given_arguments(inspect.getmodule(measure).__doc__)
+    path = given.out / f"{name}.png"
+    canvas.write(measure(given.small), path)
+    print(f"written: {path}")

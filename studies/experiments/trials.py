@@ -1,6 +1,5 @@
 """What trials of published results share: runs with a backlog or with arrivals, and the page with its verdict."""
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import own_policies  # noqa: F401 - registers the policies
-from drawing import REPORTS
+from drawing import given_arguments
 from matplotlib.figure import Figure
 
 import simqueue as sq
@@ -51,12 +50,8 @@ class Trial:
 
 def main(name: str, measure: Callable[[bool], Trial]) -> None:
     """Measure, print the page, and write it with its figure and the section of README.md."""
-    parser = argparse.ArgumentParser(description=measure.__doc__)
-    parser.add_argument("--small", action="store_true", help="few and short runs, which only show that it works")
-    parser.add_argument("--out", type=Path, default=REPORTS, help="folder of the pages (%(default)s)")
-    given = parser.parse_args()
+    given = given_arguments(measure.__doc__)
     found = measure(given.small)
-    given.out.mkdir(parents=True, exist_ok=True)
     publish(name, found, given.out)
     print(page(name, found))
 

@@ -18,6 +18,7 @@ from simqueue.schedulers import SCHEDULERS
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "studies" / "experiments"
 PAGES = ROOT / "reports" / "experiments"
+FIGURES = sorted(path.stem for path in SCRIPTS.glob("*.py") if '    main("' in path.read_text("utf-8"))
 TRIALS = sorted(path.stem for path in SCRIPTS.glob("*.py") if "\nfrom trials import" in path.read_text("utf-8"))
 
 
@@ -53,6 +54,37 @@ def played(requests, blocks, **policy):
         },
         workers=1,
     )
+
+
+def test_every_script_has_a_small_mode():
+    """All but what they share: those that draw a figure, those with a page, and the coverage of intervals."""
+    shared = {"drawing", "trials", "own_policies"}
+    assert {path.stem for path in SCRIPTS.glob("*.py")} == {*shared, *FIGURES, *TRIALS, "coverage"}
+
+
+@pytest.mark.parametrize("name", sorted({*FIGURES} - {*TRIALS}))
+def test_every_figure_is_drawn(name, monkeypatch, capsys):
+    """With few and short runs; what was measured is printed."""
+    monkeypatch.setenv("SIMQUEUE_CHECK", "0")
+    drawn = import_module(name).measure(True)
+    assert all(ax.has_data() for ax in drawn.axes)
+    assert capsys.readouterr().out.count("\n") >= 1
+
+
+def test_a_figure_is_written_where_it_is_asked_for(tmp_path, monkeypatch):
+    """``--small --out FOLDER``, as for the trials."""
+    drawing = import_module("drawing")
+    monkeypatch.setattr(sys, "argv", ["script", "--small", "--out", str(tmp_path / "new")])
+    drawing.main("some", lambda small: drawing.figure()[0] if small else None)
+    assert (tmp_path / "new" / "some.png").stat().st_size > 1000
+
+
+def test_coverage_of_intervals_is_printed(monkeypatch, capsys):
+    """By Lindley's recursion and by the engine, with one experiment of short runs."""
+    coverage = import_module("coverage")
+    monkeypatch.setattr(coverage, "CUSTOMERS", 50)
+    coverage.measure(True)
+    assert capsys.readouterr().out.count("95 % intervals cover") == 2
 
 
 @pytest.mark.parametrize("name", TRIALS)
