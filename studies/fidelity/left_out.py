@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from simqueue.datafiles.csvtable import Row, read_table
+from studies.fidelity.blackwell import BLACKWELL_FILE, reason_not_used
 from studies.fidelity.evaluate import SERVED_PRESETS
 from studies.fidelity.moe_layers import LAYERS_FILE, reason_not_a_layer
 from studies.fidelity.moe_served import FITTED, LEFT_OUT, TOKENS_FILE
@@ -67,6 +68,10 @@ def _reasons(folder: Path) -> Iterator[tuple[str, str]]:
         why = reason_no_power(row)
         if why is not None:
             yield TOKENS_FILE, why
+    for row in read_table(folder / BLACKWELL_FILE, BLACKWELL_FILE).rows():
+        why = reason_not_used(row)
+        if why is not None:
+            yield BLACKWELL_FILE, why
 
 
 def _why_not_served(row: Row) -> str | None:

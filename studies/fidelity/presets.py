@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from simqueue.calibration import Case, ErrorRow, Fit, error_row, error_rows, fit, percent_errors, predict
 from simqueue.calibration.card import Provenance, preset_text, rounded, valid_range
 from simqueue.steptime import Coefficients
+from studies.fidelity.blackwell import BLACKWELL_RECIPES
 from studies.fidelity.recipes import RECIPES, Recipe
 
 FOLDS: Final = 5
@@ -45,9 +46,9 @@ class FittedPreset:
 
 
 def fit_all(folder: Path) -> list[FittedPreset]:
-    """Fit every preset to the measurements in `folder`, in the order of `RECIPES`."""
+    """Fit every preset to the measurements in `folder`, in the order of the recipes."""
     done: dict[str, FittedPreset] = {}
-    for recipe in RECIPES:
+    for recipe in (*RECIPES, *BLACKWELL_RECIPES):
         base = None if recipe.base is None else done[recipe.base].coefficients
         done[recipe.name] = fit_preset(recipe, folder, base)
     return list(done.values())

@@ -11,6 +11,7 @@ import numpy as np
 
 from simqueue.calibration import Case, ErrorRow, error_row
 from simqueue.steptime import load_preset
+from studies.fidelity.blackwell import BLACKWELL_RECIPES, BlackwellErrors, blackwell_section, compare_blackwell
 from studies.fidelity.evaluate import (
     BEYOND_PRESETS,
     Compared,
@@ -125,6 +126,7 @@ class Findings:
     layers: Sequence[FittedLayers]
     experts: Sequence[ServedExperts]
     experts_left_out: Sequence[ServedExperts]
+    blackwell: Sequence[BlackwellErrors]
     tokens: Sequence[TokenTimes]
     power: Sequence[FittedPower]
     left_out: Sequence[LeftOut]
@@ -143,6 +145,7 @@ def find(data: Path) -> Findings:
         layers=fit_layers(layer_cases(data)),
         experts=experts[: len(FITTED)],
         experts_left_out=experts[len(FITTED) :],
+        blackwell=compare_blackwell(data),
         tokens=compare_tokens(data),
         power=fit_power(power_cases(data)),
         left_out=left_out(data),
@@ -173,6 +176,7 @@ def write_report(found: Findings, out: Path) -> list[Path]:
         *_served_section(found.served),
         *layer_section(found.layers),
         *served_section(found.experts, found.experts_left_out),
+        *blackwell_section(found.blackwell),
         *token_section(found.tokens),
         *_replay_section(found.replays),
         *power_section(found.power),
@@ -339,7 +343,8 @@ def _preset_section(found: Findings) -> Iterator[str]:
         "predicted by a fit to the others), and the values that the data does not determine.\n"
     )
     fitted = [one.preset for one in found.steps] + [one.tpot.preset for one in found.served]
-    names = dict.fromkeys(fitted + [one.choice.preset for one in found.experts])
+    fitted += [one.choice.preset for one in found.experts]
+    names = dict.fromkeys([*fitted, *(recipe.name for recipe in BLACKWELL_RECIPES)])
     rows = []
     for name in names:
         card = load_preset(name).card
