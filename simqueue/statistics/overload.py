@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simqueue.statistics.pace import Pace, pace
+from simqueue.statistics.pace import pace
 from simqueue.statistics.stays import Floats, Stays
 
 LEAST_REQUESTS: Final = 100
@@ -165,31 +165,53 @@ def evidence(stays: Stays) -> Evidence | None:
     total, span_s = float(np.sum(stays.work)), end_s - start_s
     if span_s <= 0 or total <= 0:
         return None
-    left_s = (stays.gone_s - stays.arrival_s)[np.isfinite(stays.leave_s)]
-    lasts = span_s / float(np.mean(left_s)) if np.sum(left_s) > 0 else np.inf
-    cells = int(np.clip(lasts, BATCHES, CELLS))
-    edges = np.linspace(start_s, end_s, cells + 1)
-    spent = np.diff(stays.spent(edges))
-    fullest = np.argsort(-_rounded(spent), kind="stable")[: cells // 4]
-    done = float(np.diff(stays.done(edges))[fullest].mean()) * cells / total
-    error = _error(stays) / total
-    excess = _excess(done, error)
-    queued = bool(np.diff(stays.waited(edges))[fullest].sum() > HARDLY_WAITED * spent[fullest].sum())
-    outputs = float(np.sum(stays.output_tokens)) / span_s
-    found = None if queued or not outputs else pace(stays)
-    least, most = _bounds(found, outputs, error) if found else (excess, excess)
+    lasts = _stays_long(stays, span_s)
+    done, queued = _fullest(stays, np.linspace(start_s, end_s, 1 + int(np.clip(lasts, BATCHES, CELLS))))
+    least, most = _excesses(stays, span_s, done / total, queued=queued)
+    waiting = (stays.start_s > end_s) & (stays.leave_s > end_s)
     return Evidence(
         requests=len(stays.arrival_s),
-        done_rps=len(stays.arrival_s) * done / span_s,
+        done_rps=len(stays.arrival_s) * done / total / span_s,
         least=least,
         most=most,
         queued=queued,
-        waiting=_without_longest(stays.work[(stays.start_s > end_s) & (stays.leave_s > end_s)]) / total,
+        waiting=_without_longest(stays.work[waiting]) / total,
         lost=float(np.sum(stays.work[stays.lost])) / total,
         unfinished=_without_longest(stays.unfinished(end_s)) / total,
         unfinished_before=_without_longest(stays.unfinished((start_s + end_s) / 2)) / total,
         stays=lasts,
     )
+
+
+def _stays_long(stays: Stays, span_s: float) -> float:
+    """Return how many mean stays of requests that left a run is long."""
+    left_s = (stays.gone_s - stays.arrival_s)[np.isfinite(stays.leave_s)]
+    return span_s / float(np.mean(left_s)) if np.sum(left_s) > 0 else np.inf
+
+
+def _fullest(stays: Stays, edges: Floats) -> tuple[float, bool]:
+    """Return the work that could be done if all cells were as the fullest quarter, and whether requests wait in it."""
+    spent, cells = np.diff(stays.spent(edges)), len(edges) - 1
+    fullest = np.argsort(-_rounded(spent), kind="stable")[: cells // 4]
+    waited = float(np.diff(stays.waited(edges))[fullest].sum())
+    done = float(np.diff(stays.done(edges))[fullest].mean()) * cells
+    return done, waited > HARDLY_WAITED * float(spent[fullest].sum())
+
+
+def _excesses(stays: Stays, span_s: float, done: float, *, queued: bool) -> tuple[Excess, Excess]:
+    """Return the least and the most excess that are possible.
+
+    If requests wait in the fullest cells, what was `done` there, as a share of what arrived, is what can be done. Else
+    it is what requests make together: if a full queue refused some of them, with as many in service as there ever were.
+    """
+    error = _error(stays) / float(np.sum(stays.work))
+    outputs = float(np.sum(stays.output_tokens)) / span_s
+    refused = stays.lost & (stays.gone_s == stays.arrival_s)
+    full = float(np.sum(stays.work[refused])) > WEAK_SHARE * float(np.sum(stays.work))
+    found = None if queued or not outputs else pace(stays, full=full)
+    if found is None:
+        return _excess(done, error), _excess(done, error)
+    return _excess(found.high / outputs, error), _excess(found.low / outputs, error)
 
 
 def _rounded(spent: Floats) -> Floats:
@@ -201,11 +223,6 @@ def _excess(done: float, error: float) -> Excess:
     """Return the excess over what could be done, as a share of what arrived, whose relative error is given."""
     share = 1 - done
     return Excess(share, share / error if error > 0 else float(np.copysign(np.inf, share)))
-
-
-def _bounds(found: Pace, arrived_per_s: float, error: float) -> tuple[Excess, Excess]:
-    """Return the least and the most excess over what requests make together."""
-    return _excess(found.high / arrived_per_s, error), _excess(found.low / arrived_per_s, error)
 
 
 def _error(stays: Stays) -> float:

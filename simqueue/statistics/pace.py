@@ -36,8 +36,15 @@ class Pace:
     high: float
 
 
-def pace(stays: Stays) -> Pace | None:
-    """Return what the requests of a run can make together; None if too few of them made tokens."""
+def pace(stays: Stays, *, full: bool = False) -> Pace | None:
+    """Return what the requests of a run can make together; None if too few of them made tokens.
+
+    Parameters
+    ----------
+    stays : Stays
+    full : bool
+        Whether there can be no more requests in service than at the fullest time of this run.
+    """
     made = np.isfinite(stays.first_token_s) & (stays.made_tokens > 1) & (stays.gone_s > stays.first_token_s)
     if np.count_nonzero(made) < _LEAST:
         return None
@@ -47,12 +54,12 @@ def pace(stays: Stays) -> Pace | None:
     beside = _Beside(stays)
     alone = 0.0
     for _ in range(_ROUNDS):
-        number = beside.mean(first_s, gone_s, alone)
-        low, b, high = _slope(number, each_s, tokens)
-        if b == 0:
+        line = _line(beside.mean(first_s, gone_s, alone), each_s, tokens)
+        if line.slope == 0:
             break
-        alone = max(0.0, float(np.average(each_s - b * number, weights=tokens))) / b
-    return Pace(1 / high if high > 0 else np.inf, 1 / low if low > 0 else np.inf)
+        alone = max(0.0, line.mean_s - line.slope * line.number) / line.slope
+    most = beside.most if full else np.inf
+    return Pace(line.together(most, line.high), line.together(most, line.low))
 
 
 class _Beside:
@@ -66,6 +73,11 @@ class _Beside:
         self._times_s = times_s[order]
         self._numbers = np.maximum(np.cumsum(steps[order])[:-1], 1)
 
+    @property
+    def most(self) -> float:
+        """The most at one time."""
+        return float(np.max(self._numbers, where=np.diff(self._times_s) > 0, initial=1))
+
     def mean(self, from_s: NDArray[Any], to_s: NDArray[Any], alone: float) -> Floats:
         """Return the mean number over the time that each request takes for its tokens.
 
@@ -77,18 +89,35 @@ class _Beside:
         return np.asarray((to_s - from_s) / np.maximum(taken, np.finfo(np.float64).tiny) - alone)
 
 
-def _slope(number: Floats, each_s: Floats, weights: Floats) -> tuple[float, float, float]:
-    """Return how many seconds one more request adds to a token of each: a lower bound, an estimate, an upper bound.
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The time per token over the number in service: its means, its slope, and bounds of the slope."""
 
-    It is neither negative nor more than if a request alone took no time.
+    number: float
+    mean_s: float
+    low: float
+    slope: float
+    high: float
+
+    def together(self, number: float, slope: float) -> float:
+        """Return how many tokens a second a number of requests make."""
+        if np.isinf(number):
+            return 1 / slope if slope > 0 else np.inf
+        return number / (self.mean_s + slope * (number - self.number))
+
+
+def _line(number: Floats, each_s: Floats, weights: Floats) -> _Line:
+    """Return the line through the times per token of requests.
+
+    Its slope is neither negative nor more than if a request alone took no time.
     """
-    n, mean_s = np.average(number, weights=weights), np.average(each_s, weights=weights)
-    most = float(mean_s / n)
+    n, mean_s = float(np.average(number, weights=weights)), float(np.average(each_s, weights=weights))
+    most = mean_s / n
     spread = float(np.sum(weights * (number - n) ** 2))
     if spread <= 1e-9 * np.sum(weights) * n * n:
-        return 0.0, most, most
+        return _Line(n, mean_s, 0.0, most, most)
     b = float(np.sum(weights * (number - n) * (each_s - mean_s))) / spread
     off_s = each_s - mean_s - b * (number - n)
     error = float(np.sqrt(np.sum((weights * (number - n) * off_s) ** 2))) / spread
     low, found, high = (float(np.clip(value, 0.0, most)) for value in (b - _ERRORS * error, b, b + _ERRORS * error))
-    return low, found, high
+    return _Line(n, mean_s, low, found, high)

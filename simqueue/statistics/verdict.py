@@ -18,6 +18,9 @@ LAW_ERROR: Final = 0.03
 SHORT_STAY: Final = 0.03
 """Share of a run up to which its longest stay says by itself that nothing grows: a queue that grows at a load of
 1 + x makes the last request stay for about x of the run."""
+AS_LONG: Final = 0.9
+"""Share of the longest stay that is as long. In the first half of a queue that grows, no stay is much longer than half
+of those at the end."""
 LEVEL: Final = 1.5
 """Growth of the mean number of requests from the second quarter of a run to the last one, up to which it is level. A
 number that grows evenly grows by 2.3."""
@@ -81,16 +84,21 @@ def is_bounded(stays: Stays) -> bool:
     """Return whether requests that leave without an answer keep the number in the system from growing.
 
     Where clients give up, or a full queue refuses requests, there is a steady state whatever the load. It is reached in
-    a run if some left so, and if either no request stayed for long, or the number in the system was level from the
-    second quarter of the arrivals to the last one.
+    a run if some left so, and if one of these holds: no request stayed for long; some left so in the first half of the
+    arrivals, and a full queue refused them, or stays became hardly longer after it; or the number in the system was
+    level from the second quarter of the arrivals to the last one.
     """
-    if not stays.lost.any():
-        return False
     start_s, end_s = float(np.min(stays.arrival_s)), float(np.max(stays.arrival_s))
     span_s = end_s - start_s
-    if span_s <= 0:
+    if not stays.lost.any() or span_s <= 0:
         return False
-    if float(np.max(stays.gone_s - stays.arrival_s)) <= SHORT_STAY * span_s:
+    stayed_s = stays.gone_s - stays.arrival_s
+    longest_s = float(np.max(stayed_s))
+    early = stays.gone_s <= start_s + span_s / 2
+    left = stays.lost & early
+    refused = left & (stayed_s == 0)
+    as_long = float(np.max(stayed_s, where=early, initial=0.0)) >= AS_LONG * longest_s
+    if longest_s <= SHORT_STAY * span_s or refused.any() or (as_long and left.any()):
         return True
     spent = np.diff(stays.spent(np.linspace(start_s, end_s, 5)))
     return bool(spent[3] <= LEVEL * spent[1])

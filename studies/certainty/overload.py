@@ -15,6 +15,7 @@ from simqueue.figures.style import figure_style, line_styles
 from simqueue.statistics.overload import evidence
 from simqueue.statistics.stays import Stays
 from simqueue.statistics.verdict import Law, is_overloaded
+from studies.certainty import bounded
 from studies.certainty.queues import Served, per_server, run_of, shared, shortest_first
 
 KINDS: Final[Mapping[str, Served]] = {
@@ -60,7 +61,7 @@ class Cell:
 
 def write_page(folder: Path) -> list[Path]:
     """Measure all cells, write the page and its figure, and return their paths."""
-    return written(folder, list(cells(RUNS)))
+    return written(folder, list(cells(RUNS)), list(bounded.cells()))
 
 
 def cells(runs: Mapping[int, int], loads: Sequence[float] = LOADS) -> Iterator[Cell]:
@@ -100,10 +101,10 @@ def flagged_before(run: Stays) -> bool:
     return bool(slope > 2.55 * error and np.mean(leave_s > end_s) > 0.02)
 
 
-def written(folder: Path, found: Sequence[Cell]) -> list[Path]:
-    """Write the page of measured cells and its figure to a folder, and return their paths."""
+def written(folder: Path, found: Sequence[Cell], limited: Sequence[bounded.Cell]) -> list[Path]:
+    """Write the page of measured cells, also of bounded queues, and its figure to a folder, and return their paths."""
     page, figure = folder / "overload.md", folder / "overload.png"
-    page.write_text("\n".join(_lines(found)) + "\n", encoding="utf-8", newline="\n")
+    page.write_text("\n".join((*_lines(found), *bounded.lines(limited))) + "\n", encoding="utf-8", newline="\n")
     _draw(found, figure)
     return [page, figure]
 

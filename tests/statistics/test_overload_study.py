@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from studies.certainty import bounded
 from studies.certainty.overload import cells, flagged_before, written
 from studies.certainty.queues import per_server, run_of
 
@@ -17,10 +18,13 @@ def test_the_page_has_all_cells(tmp_path: Path) -> None:
     assert all(cell.yes + cell.no + cell.unknown == 1 for cell in found)
     assert {cell.yes for cell in found if cell.load == 10 and cell.kind not in ("sharing", "batching")} == {1.0}
     assert {cell.yes for cell in found if cell.load == 0.1} == {0.0}
-    page, figure = written(tmp_path, found)
+    limited = list(bounded.cells(2, loads=(0.5, 10.0)))
+    assert {cell.overloaded for cell in limited} == {0.0, 1.0}
+    page, figure = written(tmp_path, found, limited)
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!-- written by: python -m studies.certainty overload -->")
     assert "| 200 | 1 | **flagged** | 0 | 100 |" in text
+    assert "| none may wait | bounded | 100 | 100 |" in text
     assert figure.stat().st_size > 0
 
 

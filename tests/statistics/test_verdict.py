@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from simqueue.statistics.overload import Evidence, Excess, evidence
 from simqueue.statistics.stays import Stays
 from simqueue.statistics.verdict import Law, is_bounded, is_overloaded, majority
+from studies.certainty.bounded import Limits, played
 
 
 def seen(share: float, t: float, **more: float) -> Evidence:
@@ -72,57 +71,25 @@ def test_replications_answer_by_majority() -> None:
     assert majority([]) is None
 
 
-def one_server(
-    load: float,
-    number: int,
-    seed: int,
-    *,
-    room: float = np.inf,
-    patience: Any = np.inf,
-    cv: float = 1.0,
-) -> Stays:
-    """Play Poisson arrivals to a server of a unit of work a second, gamma services, a limited queue, and patience."""
-    rng = np.random.default_rng(seed)
-    arrival_s = np.cumsum(rng.exponential(1 / load, number))
-    work = rng.gamma(1 / cv**2, cv**2, number) if cv else np.ones(number)
-    gives_up_s = arrival_s + patience
-    start_s, leave_s, made = np.full(number, np.inf), np.empty(number), np.zeros(number)
-    free_s, waiting = 0.0, []
-    for i in range(number):
-        waiting = [until_s for until_s in waiting if until_s > arrival_s[i]]
-        if len(waiting) >= room and free_s > arrival_s[i]:
-            leave_s[i] = arrival_s[i]
-            continue
-        start = max(free_s, arrival_s[i])
-        if start >= gives_up_s[i]:
-            leave_s[i] = gives_up_s[i]
-        else:
-            start_s[i], leave_s[i] = start, min(start + work[i], gives_up_s[i])
-            free_s, made[i] = leave_s[i], leave_s[i] - start
-        waiting.append(min(start, gives_up_s[i]))
-    lost = ~np.isfinite(start_s) | (made < work * (1 - 1e-9))
-    none = np.zeros(number)
-    return Stays(arrival_s, start_s, start_s, leave_s, none, 100 * work, 100 * made, lost, float(leave_s.max()))
-
-
 def told(runs: list[Stays]) -> list[tuple[bool | None, bool]]:
     """Return whether each run is overloaded, judged without a law, and whether it is bounded."""
     return [(is_overloaded(Law(), evidence(run)), is_bounded(run)) for run in runs]
 
 
-@pytest.mark.parametrize("load", [1.2, 2.0, 10.0])
-def test_a_full_queue_is_overloaded_but_bounded(load: float) -> None:
-    """M/M/1/11: as many are refused as the formula says, more comes than can be done, and the queue does not grow."""
-    runs = [one_server(load, 1000, seed, room=10) for seed in range(8)]
+@pytest.mark.parametrize("room", [0, 10])
+@pytest.mark.parametrize("load", [1.3, 2.0, 10.0])
+def test_a_full_queue_is_overloaded_but_bounded(load: float, room: int) -> None:
+    """M/M/1/K: as many are refused as the formula says, more comes than can be done, and the queue does not grow."""
+    runs = [played(load, 1000, seed, Limits(room=room)) for seed in range(8)]
     shares = [run.lost.mean() for run in runs]
-    blocked = (1 - load) * load**11 / (1 - load**12)
+    blocked = (1 - load) * load ** (room + 1) / (1 - load ** (room + 2))
     assert np.mean(shares) == pytest.approx(blocked, abs=4 * np.std(shares, ddof=1) / 8**0.5)
     assert told(runs) == [(True, True)] * 8
 
 
 def test_a_full_queue_of_a_fast_server_is_no_overload() -> None:
     """M/M/1/1 at a load of 0.5 refuses a third of all requests, though it could do twice the work."""
-    runs = [one_server(0.5, 1000, seed, room=0) for seed in range(8)]
+    runs = [played(0.5, 1000, seed, Limits(room=0)) for seed in range(8)]
     assert np.mean([run.lost.mean() for run in runs]) == pytest.approx(1 / 3, abs=0.02)
     assert told(runs) == [(False, True)] * 8
 
@@ -130,15 +97,15 @@ def test_a_full_queue_of_a_fast_server_is_no_overload() -> None:
 @pytest.mark.parametrize(("load", "answers"), [(0.9, {False, None}), (1.3, {True}), (5.0, {True})])
 def test_clients_that_give_up_bound_the_queue(load: float, answers: set[bool | None]) -> None:
     """M/D/1 with a patience of 5 services: nobody stays longer, so every run is bounded; at 0.9 none is overloaded."""
-    found = told([one_server(load, 800, seed, patience=5.0, cv=0.0) for seed in range(8)])
+    found = told([played(load, 800, seed, Limits(patience=5.0, cv=0.0)) for seed in range(8)])
     assert {bounded for _, bounded in found} == {True}
     assert {overloaded for overloaded, _ in found} <= answers
 
 
 def test_what_still_grows_is_not_bounded() -> None:
     """Clients who give up when half of the others have come, and patient ones who alone are too many, bound nothing."""
-    late = [one_server(2.5, 900, seed, patience=190.0) for seed in range(6)]
-    some = [one_server(3.0, 900, seed, patience=np.where(np.arange(900) % 2, 5.0, np.inf)) for seed in range(6)]
+    late = [played(2.5, 900, seed, Limits(patience=190.0)) for seed in range(6)]
+    some = [played(3.0, 900, seed, Limits(patience=np.where(np.arange(900) % 2, 5.0, np.inf))) for seed in range(6)]
     for runs in (late, some):
         assert all(run.lost.any() for run in runs)
         assert told(runs) == [(True, False)] * 6
@@ -146,6 +113,6 @@ def test_what_still_grows_is_not_bounded() -> None:
 
 def test_clients_that_leave_a_server_with_time_are_no_overload() -> None:
     """At a load of 0.2, half of all requests take longer than their clients wait."""
-    runs = [one_server(0.2, 500, seed, patience=np.log(2)) for seed in range(6)]
+    runs = [played(0.2, 500, seed, Limits(patience=np.log(2))) for seed in range(6)]
     assert min(run.lost.mean() for run in runs) > 0.4
     assert {overloaded for overloaded, _ in told(runs)} <= {False, None}
