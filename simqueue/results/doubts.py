@@ -43,7 +43,7 @@ def doubts(row: Row, samples: Samples) -> list[str]:
     few = [name for name, value in row.items() if isinstance(value, float) and _too_few(name, value, samples)]
     means = [name for name in few if name.startswith("mean_")]
     beyond = [name for name in few if name not in means]
-    effect = "the interval can be too narrow" if several else "it can be far off"
+    effect = "the interval can be too narrow" if several else "one run does not show how far off it is"
     lines = []
     if means:
         lines.append(f"too few for a mean: {', '.join(means)}: a few large values decide, so {effect}")

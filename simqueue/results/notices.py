@@ -86,16 +86,22 @@ def overload(row: Row) -> list[str]:
         why += f", although the estimated load is {load:.2f}" if isinstance(load, float) else ""
     if row["bounded"]:
         return [
-            f"overloaded ({why}), but bounded: {_percent(row, 'rejected')} of the requests are rejected and "
-            f"{_percent(row, 'timed_out')} time out, so the queue does not grow; latencies are of those that are served"
+            f"overloaded ({why}), but bounded: {_unanswered(row)}, so the queue does not grow; latencies are of those "
+            "that are served"
         ]
     hidden = "; there is no steady state, so no latencies are shown" if row["window"] == STEADY else ""
     return [f"overloaded ({why}): latencies grow with the length of the run{hidden}"]
 
 
-def _percent(row: Row, count: str) -> str:
-    number, total = row[count], row["n_requests"]
-    return f"{100 * number / total:.1f} %" if isinstance(number, int) and isinstance(total, int) and total else "0 %"
+def _unanswered(row: Row) -> str:
+    """Return which shares of the requests have no answer."""
+    total = row["n_requests"]
+    parts = {"are rejected": row["rejected"], "time out": row["timed_out"]}
+    return " and ".join(
+        f"{100 * n / total:.1f} % of the requests {what}"
+        for what, n in parts.items()
+        if isinstance(n, int) and n and isinstance(total, int)
+    )
 
 
 def unclear(row: Row) -> list[str]:

@@ -51,8 +51,8 @@ def test_clients_that_give_up_make_an_overload_steady(rate_rps: float) -> None:
     assert row["mean_ttft_ms"] == pytest.approx(np.mean(answered_ms(arrival_s, 0.55, from_s=5.0)), rel=1e-9)
     (line,) = [line for line in result.warnings if "overloaded" in line]
     share = 100 * (1 - len(sojourn_ms) / len(arrival_s))
-    assert f"overloaded (offered load {rate_rps * STEP_S:.2f}), but bounded: 0.0 % of the requests are rejected" in line
-    assert f"{share:.1f} % time out, so the queue does not grow" in line
+    assert f"overloaded (offered load {rate_rps * STEP_S:.2f}), but bounded: " in line
+    assert f"{share:.1f} % of the requests time out, so the queue does not grow" in line
     shown = {cells.line.label: cells.texts for cells in comparison(result).sections["Load and run"]}
     assert (shown["overloaded"], shown["bounded"]) == (("YES",), ("YES",))
 
