@@ -39,6 +39,8 @@ def _for_steps(cases: Sequence[StepCase]) -> Iterator[str]:
     yield from ("layer_us", "seq_us")
     if any(case.tensor_parallel > 1 and case.gpu.allreduce(case.tensor_parallel) is None for case in cases):
         yield from ("link_share", "allreduce_us")
+    if any(case.model.experts and case.gpu.grouped_gemm(case.model.expert_format) is None for case in cases):
+        yield from ("expert_bandwidth_share", "expert_mfu", "expert_layer_us")
 
 
 def held_fixed(base: str | None, free: Sequence[str]) -> dict[str, float | None]:

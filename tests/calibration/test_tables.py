@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from simqueue.calibration import Fit, fit
+from simqueue.calibration import Fit, StepCase, fit
 from simqueue.calibration.choice import free_for, given_by, held_fixed
 from simqueue.calibration.closed_loop import make_policy
 from simqueue.calibration.request_log import fit_log
@@ -89,6 +89,14 @@ def test_what_is_fitted_follows_the_rows(tmp_path: Path) -> None:
     assert free_for(decodes, None) == ["bandwidth_share", "kv_bandwidth_share", "layer_us", "seq_us"]
     assert free_for([], None) == ["mfu", "seq_us", "step_ms"]
     assert free_for(decodes, ["mfu"]) == ["mfu"]
+
+
+def test_rates_of_experts_are_fitted_where_none_were_measured() -> None:
+    """On an L4, steps of a mixture of experts determine the rates of its experts; on an H100 these are measured."""
+    model, rates = load_model("qwen3-30b-a3b", Path()), ["expert_bandwidth_share", "expert_mfu", "expert_layer_us"]
+    for gpu, expected in (("l4", rates), ("h100-sxm", [])):
+        steps = [StepCase("", model, load_gpu(gpu, Path()), 1, Batch(8, 8, 800, (), 8), 0.02)]
+        assert [name for name in free_for(steps, None) if "expert" in name] == expected
 
 
 def test_a_base_preset_gives_what_is_not_fitted() -> None:
