@@ -154,7 +154,7 @@ class ExpertTime:
         experts, ranks = self.experts, self.ranks
         distinct = routed_to(experts.count, experts.active, self.correlation, tokens)
         pairs = float(tokens * experts.active)
-        if ranks == 1:
+        if ranks == 1 or not tokens:
             return distinct, pairs
         most = self._most(tokens)
         here = experts.count // ranks

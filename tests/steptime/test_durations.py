@@ -29,14 +29,19 @@ MODELS: list[StepTime] = [
     RooflineStepTime(Work(1.1e10 / 3, 1.4e10 / 3, 1e9 / 3, 1e5 / 3, 5e5 / 3), 2.9e12 / 3, 1e18, 1e18),  # memory decides
 ]
 CALIBRATED: list[StepTime] = [
-    build(RooflineSettings(preset=preset), load_model(model, Path()), load_gpu(gpu, Path()), tensor_parallel)
-    for preset, gpu, model, tensor_parallel in [
-        ("vllm-h100", "h100-sxm", "llama-3.1-70b", 4),
-        ("vllm-h100-kernels", "h100-sxm", "qwen3-30b-a3b", 2),
-        ("vllm-rtx-4090", "rtx-4090", "llama-3.1-8b", 1),
-        ("vllm-2023-a100", "a100-80gb", "llama-2-70b", 8),
-        ("vllm-h200", "h200-sxm", "gpt-oss-20b", 1),
-        ("vllm-h200", "h200-sxm", "deepseek-v3", 8),
+    build(
+        RooflineSettings(preset=preset, expert_parallel=whole),
+        load_model(model, Path()),
+        load_gpu(gpu, Path()),
+        tensor_parallel,
+    )
+    for preset, gpu, model, tensor_parallel, whole in [
+        ("vllm-h100", "h100-sxm", "llama-3.1-70b", 4, False),
+        ("vllm-h100-kernels", "h100-sxm", "qwen3-30b-a3b", 2, True),
+        ("vllm-rtx-4090", "rtx-4090", "llama-3.1-8b", 1, False),
+        ("vllm-2023-a100", "a100-80gb", "llama-2-70b", 8, False),
+        ("vllm-h200-gpt-oss", "h200-sxm", "gpt-oss-20b", 1, False),
+        ("vllm-h200", "h200-sxm", "deepseek-v3", 8, False),
     ]
 ]
 
