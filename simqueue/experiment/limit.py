@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+
 from simqueue.experiment.demand import Demand
 from simqueue.experiment.limit_of_waves import limit_of_waves
 from simqueue.steptime import StepTime
@@ -30,8 +32,9 @@ _SPARE = 0.4
 """Prompts in a step of their own are cut by the budget in some steps if they need more of it on average."""
 MOST_RUNNING = 2500
 """Plays with more requests at one time would take too long."""
-_OF_PROMPTS = 1000
-"""Policies with whole prompts are in doubt if the longest of so many prompts is longer than the budget."""
+_OF_PROMPTS = 200
+"""A prompt that runs alone costs about as much as two others per seat, because these end first. So such prompts count
+if they are more than one in so many, for each seat."""
 _TOGETHER = "outputs of equal length that start together end together, and so do their successors"
 """The closed form stays a bound: it is right for requests that are spread evenly over time."""
 _SAME = 0.02
@@ -89,16 +92,18 @@ def _other_doubt(step_time: StepTime, closed: Capacity, described: Server, asked
     """Return why the closed form does not describe the policy though the pool is large enough, or an empty text."""
     lengths, at = asked.lengths, composition(asked.lengths, closed.steps_per_request, described)
     apart = described.batching == "separate"
-    if lengths.output > 1 and _in_rhythm(asked, described.depth) and (apart or not fit(step_time, at).exact):
+    # The steps for which a seat is taken: of decodes only, if prompts have steps of their own.
+    steps = described.depth - 1 - apart
+    if lengths.output > 1 and _in_rhythm(asked, steps) and (apart or not fit(step_time, at).exact):
         return _TOGETHER
     return _delayed(closed, described, lengths)
 
 
-def _in_rhythm(asked: Demand, depth: int) -> bool:
-    """Whether requests that start together end together; with two steps in flight a seat is taken for one step more."""
+def _in_rhythm(asked: Demand, more: int) -> bool:
+    """Whether requests that start together end together; `more` steps than outputs is what each takes."""
     if asked.sample is None:
         return asked.lengths.output_variance <= _ALIKE * asked.lengths.output**2
-    return keeps_rhythm(asked.sample[1] + (depth - 1))
+    return keeps_rhythm(asked.sample[1] + more)
 
 
 def _delayed(closed: Capacity, described: Server, lengths: Lengths) -> str:
@@ -107,9 +112,7 @@ def _delayed(closed: Capacity, described: Server, lengths: Lengths) -> str:
     if budget is None:
         return ""
     if described.batching != "chunked":
-        if lengths.longest(_OF_PROMPTS)[0].mean() > budget:
-            return "prompts longer than the token budget run alone, when nothing else runs"
-        return _unfilled(closed, described, lengths, budget)
+        return _whole(closed, described, lengths, budget)
     if budget >= SMALL * lengths.new:
         return ""
     # Prompts wait for the token budget while they hold slots.
@@ -121,6 +124,20 @@ def _delayed(closed: Capacity, described: Server, lengths: Lengths) -> str:
         f"slots ({slots_rps:.3g} req/s) and token budget ({budget_rps:.3g} req/s, about one prompt) "
         "limit at nearly the same rate"
     )
+
+
+def _whole(closed: Capacity, described: Server, lengths: Lengths, budget: int) -> str:
+    """Return how the budget delays whole prompts, or an empty text."""
+    longest = lengths.longest(_OF_PROMPTS * described.max_num_seqs)[0]
+
+    def some_exceed(tokens: float) -> bool:
+        return bool(np.mean(longest > tokens) > -math.expm1(-1))  # more than one in so many
+
+    if some_exceed(budget):
+        return "prompts longer than the token budget run alone, when nothing else runs"
+    decodes = closed.running - 1 if described.batching == "mixed" and lengths.output > 1 else 0
+    waits = "prompts that do not fit the token budget beside decodes wait until fewer run"
+    return _unfilled(closed, described, lengths, budget) or (waits if some_exceed(budget - decodes) else "")
 
 
 def _unfilled(closed: Capacity, described: Server, lengths: Lengths, budget: int) -> str:

@@ -35,8 +35,12 @@ from simqueue.theory.limits import COMPUTE_BOUND, Capacity, Resource, Server
 from simqueue.theory.mixture import StepSizes, pieces_of, steps_seconds
 from simqueue.theory.waves import one_by_one, waves
 
-_LEAST_STEPS, _MOST_STEPS, _PROMPTS = 2000, 200_000, 4000
-"""Random steps over which a duration is averaged: as many as have so many prompts, within bounds."""
+_STEPS, _PROMPTS = 2000, 4000
+"""Over so many random steps or more, with so many prompts or more, a duration is averaged."""
+_LEAST_STEPS, _MOST_STEPS, _MOST_PROMPTS = 100, 200_000, 100_000
+"""Bounds of them, so that it takes some milliseconds."""
+_MOST_IN_A_ROW = 1000
+"""Prefill steps after one decode step; more of them are empty."""
 _MANY_SLOTS = 4096
 """With more slots, the number of prompts in a step hardly varies, so the duration of the mean step is enough."""
 
@@ -115,15 +119,23 @@ def _cuts(lengths: Lengths, tokens: float) -> float:
 def composition(lengths: Lengths, steps_per_request: float, server: Server) -> Composition:
     """Return the content of an average step if the server makes this many steps per request."""
     g = steps_per_request
-    # Summed over the pieces of a prompt, past x new is nearly half its square: E[P²] / 2 = E[P] (past + half a piece).
-    piece = lengths.new / _pieces(lengths, server)
+    # An average step has pieces of several prompts, or a part of one.
+    piece = lengths.new / max(g, _pieces(lengths, server))
     return Composition(
         decodes=(lengths.output - 1) / g,
         context_tokens=lengths.context / g,
         prompt_tokens=lengths.new / g,
         prompts=1 / g,
-        past_tokens=max(0.0, lengths.mean_position - piece / 2),
+        past_tokens=past_of(lengths, piece),
     )
+
+
+def past_of(lengths: Lengths, piece: float) -> float:
+    """Return the tokens that precede a piece of a prompt of so many tokens, as tokens meet it.
+
+    Summed over the pieces of a prompt, past x new is nearly half its square: E[P²] / 2 = E[P] (past + half a piece).
+    """
+    return max(0.0, lengths.mean_position - piece / 2)
 
 
 def _required_steps(lengths: Lengths, server: Server) -> dict[Resource, float]:
@@ -248,15 +260,20 @@ def _binomial_step(step: StepTime, lengths: Lengths, server: Server, g: float) -
         return step_seconds(step, at)
     whole = max(1, math.floor(slots))
     begin = k * at.prompts / whole
-    many = int(min(max(_LEAST_STEPS, _PROMPTS / (begin * whole)), _MOST_STEPS))
-    m = np.random.default_rng(0).binomial(whole, min(1.0, begin), many)
+    m = np.random.default_rng(0).binomial(whole, min(1.0, begin), _random_steps(k * at.prompts))
     return steps_seconds(step, _sizes(lengths, server, at), np.maximum(0, slots - m), m)
 
 
 def _prompt_step(step: StepTime, lengths: Lengths, server: Server, at: Composition, prompts: float) -> float:
     """Return the mean duration of a separate step of so many prompts."""
-    m = np.floor(np.arange(1, _LEAST_STEPS + 1) * prompts).astype(int)
+    m = np.floor(np.arange(1, _random_steps(prompts) + 1) * prompts).astype(int)
     return steps_seconds(step, _sizes(lengths, server, at), np.zeros(len(m)), np.diff(m, prepend=0))
+
+
+def _random_steps(prompts: float) -> int:
+    """Return over how many random steps with so many prompts each a duration is averaged."""
+    enough = max(_STEPS, _PROMPTS / prompts)
+    return int(min(enough, _MOST_STEPS, max(_LEAST_STEPS, _MOST_PROMPTS / prompts)))
 
 
 def _sizes(lengths: Lengths, server: Server, at: Composition) -> StepSizes:
@@ -268,7 +285,7 @@ def _sizes(lengths: Lengths, server: Server, at: Composition) -> StepSizes:
     return StepSizes(
         context_per_decode=at.context_tokens / at.decodes if at.decodes else 0.0,
         tokens_per_prompt=lengths.new / k,
-        past_tokens=at.past_tokens,
+        past_tokens=past_of(lengths, lengths.new / k),
         budget=server.max_num_batched_tokens,
         lengths=prompts,
         whole=k == 1,
@@ -292,14 +309,19 @@ def _slots_in_use(lengths: Lengths, server: Server, g: float) -> float:
 def prompts_together(lengths: Lengths, server: Server, g: float) -> float:
     """Return the mean number of prompts in a prefill step at saturation.
 
-    They are the prompts that take the slots which became free in one decode step.
+    They are the prompts that take the slots which became free in one decode step. Those of them that get one token only
+    are done with the prefill step, and one more prefill step follows for the prompts that take their slots.
     """
     if lengths.output <= 1:
         together = float(server.max_num_seqs)
     else:
         slots = _slots_in_use(lengths, server, g)
-        ends = 1 / max(1.0, lengths.output - 1)
-        together = slots * ends / -math.expm1(slots * math.log1p(-ends)) if ends < 1 else slots
+        one_token = float(np.mean(lengths.longest(1)[1] < 1.5))
+        admitted = slots / (lengths.output - 1)  # per decode step
+        ends = min(1.0, admitted * (1 - one_token) / slots)
+        again = admitted * (1 - one_token) * one_token ** np.arange(1, _MOST_IN_A_ROW)
+        steps = -math.expm1(slots * math.log1p(-ends)) if ends < 1 else 1.0
+        together = admitted / (steps + float(-np.expm1(-again).sum()))
     if server.max_num_batched_tokens is not None:
         together = min(together, max(1.0, server.max_num_batched_tokens / lengths.new))
     return max(1.0, together)

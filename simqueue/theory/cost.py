@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from simqueue.steptime.base import StepTime
 from simqueue.theory.affine import Affine, Composition, fit, step_seconds
 from simqueue.theory.backlog import Content
-from simqueue.theory.capacity import composition, prompts_together
+from simqueue.theory.capacity import composition, past_of, prompts_together
 from simqueue.theory.lengths import Lengths
 from simqueue.theory.limits import Capacity, Resource, Server
 
@@ -79,6 +79,6 @@ def _apart(step: StepTime, lengths: Lengths, server: Server, at: Composition) ->
     """Return the coefficients if prompts are computed in steps of their own, whose overhead is theirs."""
     prompts = prompts_together(lengths, server, 1 / at.prompts)
     tokens = prompts * lengths.new
-    alone_s = step_seconds(step, Composition(0, 0, tokens, prompts, at.past_tokens))
+    alone_s = step_seconds(step, Composition(0, 0, tokens, prompts, past_of(lengths, lengths.new)))
     decoding = fit(step, replace(at, prompt_tokens=0.0, prompts=0.0))
     return replace(decoding, per_prompt_token_s=alone_s / tokens)

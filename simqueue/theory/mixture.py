@@ -76,10 +76,11 @@ def steps_seconds(step: StepTime, sizes: StepSizes, decodes: NDArray[Any], promp
 
     def seconds(group: NDArray[Any]) -> float:
         n, m, new, old, square = (float(one[group].mean()) for one in (decodes, prompts, tokens, begun, squares))
-        # Equal pieces after so many tokens have the attention of prompts of these lengths.
-        past = square / (2 * old) - old / m / 2 if sizes.whole and m else sizes.past_tokens
-        at = Composition(n, sizes.context_per_decode * n, new, max(m, float(new > 0)), max(0.0, past))
-        return len(group) * step_seconds(step, at)
+        position = sizes.past_tokens + sizes.tokens_per_prompt / 2
+        if sizes.whole and old:
+            position = square / (2 * old)  # tokens before the middle of a prompt, as its tokens meet it
+        past = max(0.0, position - new / max(1.0, m) / 2)
+        return len(group) * step_seconds(step, Composition(n, sizes.context_per_decode * n, new, m, past))
 
     return math.fsum(seconds(group) for group in groups if len(group)) / len(prompts)
 

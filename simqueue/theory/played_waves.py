@@ -16,7 +16,7 @@ from simqueue.theory.limits import Capacity, Resource, Server
 from simqueue.theory.played import Played, bounds, servable
 from simqueue.theory.waves import row_blocks, wave_seconds
 
-_MOST_WAVES = 1000
+_MOST_WAVES = 600
 _MOST_REQUESTS = 65_536
 _SECTIONS = 6
 _OFTEN = 0.5

@@ -1,4 +1,4 @@
-"""Static batching: waves padded to their longest prompt, which last until their longest output."""
+"""Static batching: padded waves, which last until their longest output; and one slot, a wave of one request."""
 
 from __future__ import annotations
 

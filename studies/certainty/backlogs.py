@@ -49,7 +49,7 @@ class Configuration:
 
 
 def configurations(seed: int = SEED, many: int = MANY) -> Iterator[Configuration]:
-    """Yield random configurations: six kinds of policies in turn, everything else drawn."""
+    """Yield random configurations: eight kinds of policies in turn, everything else drawn."""
     for number in range(many):
         rng = np.random.default_rng([seed, number])
         yield _configuration(number, rng)
@@ -107,6 +107,8 @@ _POLICIES = {
     "chunked": _own("chunked", "max_num_batched_tokens"),
     "continuous": _own("continuous", "max_num_batched_tokens"),
     "static": _own("static"),
+    "apart": lambda *sizes: {**_own("continuous", "max_num_batched_tokens")(*sizes), "prefill": "separate"},
+    "one slot": lambda *sizes: {**_own("chunked", "max_num_batched_tokens")(*sizes), "max_num_seqs": 1},
 }
 
 
@@ -120,7 +122,7 @@ def _log_uniform(rng: Generator, low: float, high: float) -> float:
 
 def _lengths(rng: Generator, mean: float, most: int) -> tuple[str, dict[str, Any], int]:
     """Return the kind of a distribution, its settings, and the longest length."""
-    kind = _choice(rng, ("constant", "geometric", "lognormal", "uniform"))
+    kind = _choice(rng, ("constant", "geometric", "lognormal", "uniform", "pareto"))
     if kind == "constant":
         value = round(mean)
         return kind, {"distribution": "constant", "value": value}, value
@@ -129,6 +131,10 @@ def _lengths(rng: Generator, mean: float, most: int) -> tuple[str, dict[str, Any
         high = round(2 * mean - low)
         return kind, {"distribution": "uniform", "low": low, "high": high}, high
     most = min(most, round(12 * mean))
+    if kind == "pareto":
+        alpha = float(rng.uniform(1.1, 2.2))
+        scale = max(2, round(mean * (alpha - 1) / alpha))
+        return kind, {"distribution": "pareto", "alpha": round(alpha, 2), "scale": scale, "max": most}, most
     if kind == "geometric":
         return kind, {"distribution": "geometric", "mean": round(mean, 1), "max": most}, most
     sigma = float(rng.uniform(0.4, 1.3))

@@ -116,7 +116,7 @@ def test_long_prompts_with_long_outputs() -> None:
 
 
 def test_padding_that_grows_faster_than_the_wave() -> None:
-    """A prompt of 20 is 2,000 tokens long, the others 10: full waves carry 25 requests a second, single ones 83.
+    """A prompt of 20 is 2,000 tokens long, the others 10: full waves carry 31 requests a second, single ones 82.
 
     At a rate in between a queue that is short stays short, and one that is long becomes longer.
     """

@@ -101,3 +101,27 @@ def test_separate_steps_of_prompts_that_differ() -> None:
     chances = {100: 0.9, 4000: 0.1}
     mean = sum(chances[n] * chances[m] * roof((n, m)) for n, m in product(chances, repeat=2))
     assert found.max_rate_rps == pytest.approx(2 / mean, rel=0.02)
+
+
+@pytest.mark.parametrize("values", [(1, 2, 11), (3, 4, 5, 30), (1, 5, 23, 60)])
+def test_separate_prompt_steps_follow_each_other_where_answers_have_one_token(values: tuple[int, ...]) -> None:
+    """Seats are filled in separate steps until none is free, then all decode: played by hand with 16 seats."""
+    a, b, seats, rng = 0.02, 1e-3, 16, np.random.default_rng(9)
+    drawn = iter(rng.choice(values, 60_000).tolist())
+    left: list[int] = []
+    prompt_steps = decode_steps = decodes = served = 0
+    for _ in range(6000):
+        while len(left) < seats:
+            new = [next(drawn) - 1 for _ in range(seats - len(left))]
+            served += len(new)
+            prompt_steps += 1
+            left += [n for n in new if n]
+        decode_steps += 1
+        decodes += len(left)
+        left = [n - 1 for n in left if n > 1]
+        if served > 50_000:
+            break
+    seconds = a * (prompt_steps + decode_steps) + b * decodes
+    lengths = from_sample(np.full(len(values), 10), np.array(values))
+    found = capacity(LinearStepTime(a, 0, 0, b, 0), lengths, Server("separate", seats))
+    assert found.max_rate_rps == pytest.approx(served / seconds, rel=0.02)
