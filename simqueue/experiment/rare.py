@@ -25,8 +25,9 @@ from simqueue.scenario.plaindata import plain
 from simqueue.scenario.problems import reject_other_keys, validated
 from simqueue.scenario.written import Written
 from simqueue.settings import Count, Settings
-from simqueue.statistics.estimate import estimate
 from simqueue.statistics.intervals import CONFIDENCE
+from simqueue.statistics.moments import standard_error
+from simqueue.statistics.ratio import ratio_of_means
 from simqueue.statistics.splitting import Draw, Sample, choose_levels, sample
 from simqueue.workload.arrivals.base import ArrivalProcess
 from simqueue.workload.arrivals.renewal import RenewalProcess
@@ -52,10 +53,10 @@ class RareTail:
     Attributes
     ----------
     probability : float
-        0 only if no customer can ever wait so long.
+        Without an interval it can be far off. 0 with an interval means that no customer can ever wait so long.
     low, high : float or None
-        Its interval over the repetitions, which allows for skewness; `low` is at least 0. None if they do not tell how
-        sure the probability is.
+        Its interval over the repetitions, which allows for skewness, as far as probabilities go. None if they do not
+        tell how sure the probability is.
     reason : str
         Why there is no interval; empty if there is one.
     beyond_s : float
@@ -152,25 +153,32 @@ def tail(
 def _estimated(
     asked: _Asked, queue: _Queue, levels: tuple[float, ...], found: Sequence[Sample], pilot_customers: int
 ) -> RareTail:
-    values = [one.probability for one in found]
-    mean = estimate(values, asked.confidence)
+    beyond, cycles = np.array([(one.beyond, one.cycle_customers) for one in found]).T
+    probability = float(beyond.sum() / cycles.sum())
     customers = pilot_customers + sum(one.customers for one in found)
-    reason = _why_jumps(queue, asked.beyond_s, mean.value, customers) or _why_spread(values, asked.paths)
+    reason = (
+        ("the estimate is above 1: cycles are too long for so few of them; increase paths" if probability > 1 else "")
+        or _why_jumps(queue, asked.beyond_s, probability, customers)
+        or _why_spread(beyond, asked.paths)
+        or _why_spread(cycles, asked.paths)
+    )
     low = high = crude = None
-    if not reason and mean.low is not None and mean.error:
-        low, high = max(0.0, mean.low), mean.high
-        per_cycle = float(np.mean([one.cycle_customers for one in found]))
-        crude = float(np.mean([one.square for one in found])) / per_cycle / mean.error / mean.error
-    return RareTail(mean.value, low, high, reason, asked.beyond_s, levels, asked.repetitions, customers, crude)
+    mean = None if reason else ratio_of_means(beyond.tolist(), cycles.tolist(), asked.confidence)
+    if mean is not None and mean.low is not None and mean.high is not None:
+        low, high = mean.low, min(1.0, mean.high)
+        # The ratio is smooth in both means, so its error is that of what each repetition has beyond it.
+        error = standard_error(((beyond - probability * cycles) / cycles.mean()).tolist(), 0.0)
+        crude = float(np.mean([one.square for one in found])) / float(cycles.mean()) / error / error
+    return RareTail(probability, low, high, reason, asked.beyond_s, levels, asked.repetitions, customers, crude)
 
 
-def _why_spread(values: Sequence[float], paths: int) -> str:
+def _why_spread(values: NDArray[Any], paths: int) -> str:
     """Return why the repetitions are too different for an interval of their mean; empty if they are not.
 
     Each is a product of shares of paths, so that it is about lognormal. A few large ones decide the mean of widely
     spread values, and as long as none of these has come, an interval is too low and too narrow.
     """
-    lost = sum(value == 0 for value in values)
+    lost = int(np.sum(values == 0))
     if lost:
         return f"in {lost} of {len(values)} repetitions no path came to the end; increase paths"
     spread = float(np.std(np.log(values), ddof=1))
@@ -194,7 +202,7 @@ def _why_jumps(queue: _Queue, beyond_s: float, probability: float, customers: in
         return ""
     return (
         f"single services of more than {beyond_s:g} s alone give such waits a probability of about {single:.1e}, and "
-        f"splitting comes upon {jumps:.1g} of them; use theory for such a tail"
+        f"splitting comes upon {jumps:.1g} of them; increase paths, or use theory for such a tail"
     )
 
 

@@ -36,8 +36,8 @@ class Sample:
 
     Attributes
     ----------
-    probability : float
-        0 if no path came to the last level.
+    beyond : float
+        Mean number of customers of a cycle that wait longer than t; 0 if no path came to the last level.
     cycle_customers : float
         Mean number of customers of a cycle.
     square : float
@@ -46,10 +46,15 @@ class Sample:
         Customers that were simulated.
     """
 
-    probability: float
+    beyond: float
     cycle_customers: float
     square: float
     customers: int
+
+    @property
+    def probability(self) -> float:
+        """The estimate of this repetition alone."""
+        return self.beyond / self.cycle_customers
 
 
 def choose_levels(draw: Draw, t: float, paths: int, rng: np.random.Generator) -> tuple[float, ...]:
@@ -102,7 +107,7 @@ def sample(draw: Draw, levels: Sequence[float], paths: int, rng: np.random.Gener
     last = _Stage(draw, np.inf, count_above=levels[-1]).run(states)
     per_cycle = cycles.customers / paths
     mean, square = float(last.above.mean()), float(np.mean(last.above**2))
-    return Sample(chance * mean / per_cycle, per_cycle, chance * square, customers + last.customers)
+    return Sample(chance * mean, per_cycle, chance * square, customers + last.customers)
 
 
 class _Stage:

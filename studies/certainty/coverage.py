@@ -65,7 +65,7 @@ class Size:
     sequence_runs: int
 
 
-SIZES: Final = {500: Size(600, 40, 8000), 5000: Size(600, 25, 1000)}
+SIZES: Final = {500: Size(1500, 60, 12_000), 5000: Size(2000, 40, 3000)}
 """Requests of a run -> what is run."""
 
 
