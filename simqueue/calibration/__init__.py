@@ -2,10 +2,11 @@
 
 from simqueue.calibration.case import Case, ServedCase, StepCase
 from simqueue.calibration.errors import ErrorRow, error_row, error_rows, percent_errors
-from simqueue.calibration.fit import BOUNDS, START, Fit, fit, predict, price
+from simqueue.calibration.fit import BOUNDS, FRONT_END, START, Fit, fit, predict, price
 
 __all__ = [
     "BOUNDS",
+    "FRONT_END",
     "START",
     "Case",
     "ErrorRow",

@@ -8,7 +8,8 @@ from typing import Any
 
 from simqueue.calibration.case import Case, ServedCase
 from simqueue.calibration.errors import ErrorRow
-from simqueue.calibration.fit import Fit
+from simqueue.calibration.fit import FRONT_END, Fit
+from simqueue.frontend import FrontEndSettings
 from simqueue.steptime import Batch, Coefficients
 from simqueue.steptime.validity import expert_layout
 
@@ -31,6 +32,8 @@ class Provenance:
         Increases when a value changes.
     given : mapping of str to (value, source)
         Coefficients that were not fitted, with their sources.
+    server : mapping of str to value
+        What is known of the measured server; the keys of `MeasuredServer`.
     """
 
     description: str
@@ -40,11 +43,25 @@ class Provenance:
     async_scheduling: bool | None = None
     version: int = 1
     given: Mapping[str, tuple[float | None, str]] = field(default_factory=dict)
+    server: Mapping[str, Any] = field(default_factory=dict)
 
 
 def rounded(fit: Fit) -> Coefficients:
     """Return the coefficients as written to a preset file: rounded to four significant digits, or to 0."""
     return Coefficients.model_validate({name: _stated(value) for name, value in fit.coefficients})
+
+
+def rounded_front_end(fit: Fit) -> FrontEndSettings | None:
+    """Return the front end as written to a preset file."""
+    if fit.front_end is None:
+        return None
+    return FrontEndSettings.model_validate({name: _stated(getattr(fit.front_end, name)) for name in FRONT_END})
+
+
+def stated(fit: Fit) -> dict[str, float | None]:
+    """Return the fitted values as written to a preset file, by name."""
+    steps, front_end = rounded(fit), rounded_front_end(fit)
+    return {name: getattr(front_end if name in FRONT_END else steps, name) for name in fit.free}
 
 
 def valid_range(cases: Sequence[Case]) -> dict[str, Any]:
@@ -76,12 +93,20 @@ def preset_text(fit: Fit, origin: Provenance, errors: Sequence[ErrorRow], valid:
     lines += [f"  - {_scalar(text)}" for text in loose]
     lines.append("valid:")
     lines += [f"  {key}: [{', '.join(map(str, value))}]" for key, value in valid.items()]
+    lines += _mapping("server", origin.server)
+    front_end = rounded_front_end(fit)
+    if front_end is not None:
+        lines += _mapping("front_end", {name: getattr(front_end, name) for name in FRONT_END if name in fit.free})
     lines.append("facts:")
     for name, (_, source) in origin.given.items():
         lines += [f"  - source: {_scalar(source)}", f"    {name}: {_scalar(getattr(values, name))}"]
     lines.append(f"  - source: {_scalar('fitted to the data above: soft-L1 loss of relative errors, within bounds')}")
-    lines += [f"    {name}: {_scalar(getattr(values, name))}" for name in fit.free]
+    lines += [f"    {name}: {_scalar(getattr(values, name))}" for name in fit.free if name not in FRONT_END]
     return "\n".join(lines) + "\n"
+
+
+def _mapping(key: str, values: Mapping[str, Any]) -> list[str]:
+    return [f"{key}:", *(f"  {name}: {_scalar(value)}" for name, value in values.items())] if values else []
 
 
 def _hardware_range(cases: Sequence[Case]) -> dict[str, Any]:

@@ -68,6 +68,8 @@ class ServedCase:
         Name of the rows that are reported together.
     expert_parallel : bool
         Whether each GPU has whole experts of a mixture of experts.
+    prompt_tokens : float or None
+        For means of TTFT, the mean prompt, for what a front end adds. None: a mean of TPOT.
     """
 
     where: str
@@ -79,11 +81,12 @@ class ServedCase:
     measured_s: float
     group: str = ""
     expert_parallel: bool = False
+    prompt_tokens: float | None = None
 
     @property
     def phase(self) -> Phase:
-        """Always ``served``."""
-        return "served"
+        """``served``, or ``served TTFT``."""
+        return "served" if self.prompt_tokens is None else "served TTFT"
 
 
 Case = StepCase | ServedCase

@@ -8,7 +8,7 @@ from typing import Final
 
 from simqueue.calibration.case import Case, StepCase
 from simqueue.calibration.errors import ErrorRow
-from simqueue.calibration.fit import START, Fit
+from simqueue.calibration.fit import FRONT_END, START, Fit
 from simqueue.steptime import Coefficients
 from simqueue.steptime.preset import Preset, load_preset
 
@@ -24,7 +24,9 @@ def free_for(cases: Sequence[Case], names: Sequence[str] | None) -> list[str]:
     if names is not None:
         return list(names)
     steps = [case for case in cases if isinstance(case, StepCase)]
-    return list(_for_steps(steps)) if steps else list(SERVED)
+    if steps:
+        return list(_for_steps(steps))
+    return [*SERVED, *(FRONT_END if any(case.phase == "served TTFT" for case in cases) else ())]
 
 
 def _for_steps(cases: Sequence[StepCase]) -> Iterator[str]:

@@ -65,12 +65,14 @@ class Composition:
         Repeated equal steps occur once, with the context in the middle of the repeats.
     counts, tpot_weights, ttft_weights : arrays, one value per batch
         Number of steps, and weights: mean TPOT and mean TTFT are the sums of weight times duration.
+    mean_prompt_tokens : float
     """
 
     batches: list[Batch]
     counts: NDArray[np.float64]
     tpot_weights: NDArray[np.float64]
     ttft_weights: NDArray[np.float64]
+    mean_prompt_tokens: float
 
 
 def compose(loop: ClosedLoop) -> Composition:
@@ -109,6 +111,7 @@ def compose(loop: ClosedLoop) -> Composition:
         np.array(ticks.counts, dtype=float),
         np.add.reduceat(tpot, starts),
         np.add.reduceat(ttft, starts),
+        float(np.mean(loop.prompt_tokens)),
     )
 
 

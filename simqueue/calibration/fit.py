@@ -12,6 +12,7 @@ from scipy.optimize import least_squares
 
 from simqueue.calibration.case import Case, ServedCase
 from simqueue.errors import InputError
+from simqueue.frontend import FrontEndSettings
 from simqueue.names import unknown
 from simqueue.steptime import Coefficients, StepTime
 from simqueue.steptime.calibrated import CalibratedStepTime
@@ -22,6 +23,7 @@ Loose = tuple[str, str]
 BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
     "bandwidth_share": (0.2, 1.0),
     "mfu": (0.1, 1.0),
+    "fp8_mfu": (0.1, 1.0),
     "overlap_exponent": (1.0, 20.0),
     "kv_bandwidth_share": (0.1, 1.0),
     "mixed_kv_bandwidth_share": (0.05, 1.0),
@@ -41,12 +43,15 @@ BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
     "host_ms": (0.0, 200.0),
     "host_seq_us": (0.0, 2000.0),
     "step_ms": (0.0, 50.0),
+    "first_token_ms": (0.0, 500.0),
+    "first_token_us": (0.0, 500.0),
 }
 """Lower and upper bound of each coefficient in a fit."""
 
 START: Final[Mapping[str, float]] = {
     "bandwidth_share": 0.85,
     "mfu": 0.75,
+    "fp8_mfu": 0.6,
     "overlap_exponent": 3.0,
     "kv_bandwidth_share": 0.85,
     "mixed_kv_bandwidth_share": 0.6,
@@ -66,8 +71,13 @@ START: Final[Mapping[str, float]] = {
     "host_ms": 5.0,
     "host_seq_us": 50.0,
     "step_ms": 0.5,
+    "first_token_ms": 10.0,
+    "first_token_us": 5.0,
 }
 """Start of the search."""
+
+FRONT_END: Final = ("first_token_ms", "first_token_us")
+"""The values that are those of a front end and not of a step: they add to TTFT, whatever the steps take."""
 
 NOISE: Final = 0.03
 """Relative errors well above this are weighted linearly instead of by their square, to limit outliers."""
@@ -89,7 +99,9 @@ class Fit:
     Attributes
     ----------
     coefficients : Coefficients
-        All values, fitted and given.
+        All values of steps, fitted and given.
+    front_end : FrontEndSettings or None
+        The fitted values of the front end; None if none was fitted.
     free : tuple of str
         Names of the fitted values.
     standard_errors : mapping of str to float
@@ -101,6 +113,7 @@ class Fit:
     """
 
     coefficients: Coefficients
+    front_end: FrontEndSettings | None
     free: tuple[str, ...]
     standard_errors: Mapping[str, float]
     not_identified: Mapping[str, str]
@@ -130,7 +143,7 @@ def fit(
 
     def errors(values: Vector) -> Vector:
         chosen = coefficients(dict(fixed or {}), free, values)
-        relative: Vector = predict(cases, chosen) / measured - 1
+        relative: Vector = predict(cases, chosen, _front_end(free, values)) / measured - 1
         return relative
 
     found = least_squares(
@@ -138,10 +151,12 @@ def fit(
     )
     final = coefficients(dict(fixed or {}), free, found.x)
     seen = found.jac.any(axis=0)
-    covariance = _covariance(found.jac, found.fun, found.x)
+    covariance = _covariance(found.jac, found.cost, found.x)
     spread = np.where(seen, np.sqrt(np.diag(covariance)) * found.x, np.inf)
     loose = dict(_not_identified(free, found.x, covariance, seen))
-    return Fit(final, tuple(free), dict(zip(free, map(float, spread), strict=True)), loose, predict(cases, final))
+    front_end = _front_end(free, found.x)
+    errors_of = dict(zip(free, map(float, spread), strict=True))
+    return Fit(final, front_end, tuple(free), errors_of, loose, predict(cases, final, front_end))
 
 
 def _check_determined(cases: Sequence[Case], free: Sequence[str], fixed: Mapping[str, float | None] | None) -> None:
@@ -161,13 +176,28 @@ def _check_determined(cases: Sequence[Case], free: Sequence[str], fixed: Mapping
 
 def coefficients(fixed: Mapping[str, float | None], free: Sequence[str], values: Vector) -> Coefficients:
     """Return the coefficients with `values` for the names in `free`; missing shares are 1."""
-    given = {"bandwidth_share": 1.0, "mfu": 1.0, **fixed, **dict(zip(free, map(float, values), strict=True))}
-    return Coefficients.model_validate(given)
+    fitted = {name: value for name, value in _named(free, values).items() if name not in FRONT_END}
+    return Coefficients.model_validate({"bandwidth_share": 1.0, "mfu": 1.0, **fixed, **fitted})
 
 
-def predict(cases: Sequence[Case], chosen: Coefficients) -> Vector:
-    """Return the predicted duration of each case in seconds."""
-    return price(cases, lambda case: step_time_of(case, chosen))
+def _front_end(free: Sequence[str], values: Vector) -> FrontEndSettings | None:
+    fitted = {name: value for name, value in _named(free, values).items() if name in FRONT_END}
+    return FrontEndSettings.model_validate(fitted) if fitted else None
+
+
+def _named(free: Sequence[str], values: Vector) -> dict[str, float]:
+    return dict(zip(free, map(float, values), strict=True))
+
+
+def predict(cases: Sequence[Case], chosen: Coefficients, front_end: FrontEndSettings | None = None) -> Vector:
+    """Return the predicted duration of each case in seconds; a front end adds to means of TTFT."""
+    times = price(cases, lambda case: step_time_of(case, chosen))
+    delays = None if front_end is None else front_end.times()
+    if delays is None:
+        return times
+    prompts = [getattr(case, "prompt_tokens", None) for case in cases]
+    added_s: Vector = np.array([0.0 if tokens is None else delays.delay_s(tokens) for tokens in prompts])
+    return times + added_s
 
 
 def step_time_of(case: Case, chosen: Coefficients) -> CalibratedStepTime:
@@ -192,13 +222,13 @@ def price(cases: Sequence[Case], made_for: Callable[[Case], StepTime]) -> Vector
     return times
 
 
-def _covariance(jacobian: Vector, residuals: Vector, values: Vector) -> Vector:
+def _covariance(jacobian: Vector, cost: float, values: Vector) -> Vector:
     """Return the covariance of the relative values; directions that change no error have a very large variance.
 
-    Columns that no row depends on are zero.
+    `jacobian` and `cost` are those of the loss, in which outliers count less. Columns that no row depends on are zero.
     """
     rows, columns = jacobian.shape
-    variance = float(residuals @ residuals) / max(1, rows - columns)
+    variance = 2 * cost / max(1, rows - columns)
     _, sizes, directions = np.linalg.svd(jacobian * values, full_matrices=False)
     floored = np.maximum(sizes, FLAT * sizes.max(initial=0.0) + np.finfo(float).tiny)
     covariance: Vector = (directions.T * (max(variance, FLAT) / floored**2)) @ directions

@@ -93,7 +93,8 @@ def read_means(file: Path, target: Target, server: Server) -> tuple[list[ServedC
         parts = (row.where, target.model, target.gpu, tensor_parallel, composition.batches)
         tpot.append(ServedCase(*parts, composition.tpot_weights.tolist(), tpot_ms / 1e3))
         if ttft_ms > 0:
-            ttft.append(ServedCase(*parts, composition.ttft_weights.tolist(), ttft_ms / 1e3))
+            weights, prompt = composition.ttft_weights.tolist(), composition.mean_prompt_tokens
+            ttft.append(ServedCase(*parts, weights, ttft_ms / 1e3, prompt_tokens=prompt))
     return tpot, ttft, bad
 
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Tag
+from pydantic import BeforeValidator, Discriminator, Tag
 
 from simqueue.datafiles.library import Library, validated
 from simqueue.datafiles.regular import is_there
@@ -17,16 +17,31 @@ from simqueue.hardware.gpu import MIB, Gpu, GpuSettings
 from simqueue.hardware.huggingface import read_config
 from simqueue.hardware.model import Model
 from simqueue.hardware.model_settings import ModelSettings
+from simqueue.settings import invalid
 
 
 def _form(value: Any) -> str:
     return "name" if isinstance(value, str) else "inline"
 
 
+def _not_of_the_library(value: Any) -> Any:
+    """Refuse a mapping that only names a model of the library, with what was meant."""
+    name = value.get("name") if isinstance(value, dict) else None
+    if isinstance(name, str) and "layers" not in value and "parameters" not in value and name in MODELS.names():
+        formats = {"weights": "weights", "kv_format": "kv"}
+        wanted = ", ".join(f"{formats[key]}: {value[key]}" for key in formats if key in value)
+        more = f", and dtype: {{{wanted}}} beside it" if wanted else ""
+        raise invalid(f"a model of the library is written as model: {name}{more}; keys inside model are its geometry")
+    return value
+
+
 GpuChoice = Annotated[Annotated[str, Tag("name")] | Annotated[GpuSettings, Tag("inline")], Discriminator(_form)]
 """The `gpu` key of a scenario: a name, a file, or inline keys."""
 
-ModelChoice = Annotated[Annotated[str, Tag("name")] | Annotated[ModelSettings, Tag("inline")], Discriminator(_form)]
+ModelChoice = Annotated[
+    Annotated[str, Tag("name")] | Annotated[ModelSettings, BeforeValidator(_not_of_the_library), Tag("inline")],
+    Discriminator(_form),
+]
 """The `model` key of a scenario: a name, a file, or inline keys."""
 
 

@@ -14,6 +14,7 @@ from simqueue.frontend import FrontEndSettings, FrontEndTimes
 from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.kvcache import KVCache
 from simqueue.kvcache.settings import KVCacheSettings
+from simqueue.scenario.measured import measured_card, other_version, with_measured_servers
 from simqueue.scenario.policies import EnginePolicy, PolicySettings
 from simqueue.scenario.pool import Hardware, Lengths, pool_blocks, unknown_activations, unstartable
 from simqueue.scenario.resolved import ResolvedCache, ResolvedPolicy, ResolvedScenario
@@ -40,6 +41,7 @@ def resolve(scenario: Scenario) -> ResolvedScenario:
         Names and files that cannot be had, versions and flags that do not exist, weights that do not fit the GPU; the
         problems of all policies together.
     """
+    scenario, measured = with_measured_servers(scenario)
     policies: list[ResolvedPolicy] = []
     problems: list[Problem] = []
     for name in scenario.policies:
@@ -68,7 +70,7 @@ def resolve(scenario: Scenario) -> ResolvedScenario:
         fast=scenario.fast,
         written=scenario.written,
         values=values,
-        origins=origins_of(values, scenario, policies),
+        origins=origins_of(values, scenario, policies) | measured,
     )
 
 
@@ -100,7 +102,7 @@ def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:
         front_end=_front_end(scenario.value_for(name, "front_end")),
         kv_cache=resolved_cache,
         longest_request_tokens=longest,
-        warnings=(*([note] if note else []), *doubts),
+        warnings=tuple(filter(None, (note, *doubts, other_version(policy, measured_card(scenario, name))))),
     )
 
 

@@ -93,7 +93,7 @@ class Rates:
             weights_s_per_byte=1 / (bandwidth * values.bandwidth_share),
             kv_s_per_byte=1 / (bandwidth * values.kv_bandwidth_share),
             mixed_kv_s_per_byte=1 / (bandwidth * mixed_share),
-            layer_s_per_flop=1 / (gpu.flops_for(model.matrix_format) * values.mfu),
+            layer_s_per_flop=1 / (gpu.flops_for(model.matrix_format) * _layer_mfu(values, model)),
             head_s_per_flop=1 / (gpu.flops_per_s * values.mfu),
             attention_s_per_flop=1 / (gpu.flops_per_s * values.attention_mfu),
             rereads_per_byte=0.0 if reread_bytes is None else 1 / reread_bytes,
@@ -110,6 +110,11 @@ class Rates:
             host_s_per_seq=1e-6 * values.host_seq_us,
             step_s=1e-3 * values.step_ms,
         )
+
+
+def _layer_mfu(values: Coefficients, model: Model) -> float:
+    own = values.fp8_mfu if model.matrix_format == "fp8" else None
+    return values.mfu if own is None else own
 
 
 def _allreduce(values: Coefficients, gpu: Gpu, tensor_parallel: int) -> AllReduce | None:

@@ -22,6 +22,7 @@ class Coefficients(Settings):
 
     bandwidth_share: float = _share("share of peak bandwidth at which weights are read")
     mfu: float = _share("share of the dense peak that the layers' matrices and the output head reach")
+    fp8_mfu: float | None = _share("the same for the layers' matrices in fp8, of the fp8 peak; null: mfu", None)
     overlap_exponent: float | None = Field(
         default=None,
         ge=1,

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from simqueue.datafiles.library import Library, facts_in, validated
 from simqueue.datafiles.yamlfile import read_yaml
+from simqueue.frontend import FrontEndSettings
 from simqueue.settings import Settings
 from simqueue.steptime.coefficients import Coefficients
 
@@ -52,6 +53,17 @@ class FitError(Settings):
     bias_percent: float = Field(description="mean error relative to the measured value; negative: too fast")
 
 
+class MeasuredServer(Settings):
+    """Settings of the server that a preset was fitted to; null: not known."""
+
+    version: str | None = Field(default=None, description="version of the engine")
+    max_num_batched_tokens: int | None = Field(default=None, ge=1, description="token budget per step")
+    max_num_seqs: int | None = Field(default=None, ge=1, description="maximum number of running requests")
+    gpu_memory_utilization: float | None = Field(
+        default=None, gt=0, le=1, description="share of the GPU's memory for weights and KV"
+    )
+
+
 class Card(Settings):
     """A preset file without its values: purpose, origin, errors and valid range."""
 
@@ -66,6 +78,10 @@ class Card(Settings):
     errors: list[FitError] = Field(default=[], description="errors on the data of the fit, unless stated otherwise")
     not_identified: list[str] = Field(default=[], description="values that the data does not determine")
     valid: Valid = Field(default_factory=Valid, description="range of the data")
+    server: MeasuredServer | None = Field(default=None, description="the measured server")
+    front_end: FrontEndSettings | None = Field(
+        default=None, description="its front end, as fitted to TTFT; used with `server: as measured`"
+    )
     facts: list[dict[str, Any]] = Field(min_length=1, description="the values, in groups with a source")
 
 

@@ -60,6 +60,11 @@ class RooflineSettings(Settings):
         default="ideal",
         description="a name from `simqueue list presets`, or a YAML file written by `simqueue calibrate`",
     )
+    server: Literal["as measured"] | None = Field(
+        default=None,
+        description="as measured: the policy has the token budget, the seats, the memory share and the front end of "
+        "the server that the preset was fitted to, where its own keys do not say otherwise; null: it has its own",
+    )
     bandwidth_share: float | None = Field(
         default=None, ge=0.001, le=1, description="share of the peak bandwidth that is reached; default: the preset's"
     )
@@ -96,9 +101,7 @@ class RooflineSettings(Settings):
     def resolved(self, base_dir: Path = Path()) -> RooflineSettings:
         """Return the same settings with both shares set."""
         bandwidth_share, mfu = self.shares(base_dir)
-        return RooflineSettings(
-            preset=self.preset, bandwidth_share=bandwidth_share, mfu=mfu, expert_parallel=self.expert_parallel
-        )
+        return self.model_copy(update={"bandwidth_share": bandwidth_share, "mfu": mfu})
 
 
 class TableSettings(Settings):

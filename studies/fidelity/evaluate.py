@@ -14,7 +14,7 @@ from simqueue.calibration import Case, StepCase, percent_errors, predict, price
 from simqueue.steptime import RooflineSettings, load_preset
 from simqueue.steptime.roofline import RooflineStepTime
 from studies.fidelity.parts import part_cases, without_sequences
-from studies.fidelity.served import ServedRow, served_rows
+from studies.fidelity.served import BUDGET, ServedRow, served_rows
 from studies.fidelity.steps import step_cases
 
 Percent = NDArray[np.float64]
@@ -34,9 +34,9 @@ STEP_PRESETS: Final = (
 """Source, GPU, and the preset compared with it."""
 
 SERVED_PRESETS: Final = (
-    ("vllm", "llama-3.1-70b", "fp8", "h100-sxm", "vllm-h100"),
+    ("vllm", "llama-3.1-70b", "fp8", "h100-sxm", "vllm-h100-llama-70b"),
     ("vllm", "llama-3.1-70b", "fp8", "h200-sxm", "vllm-h200"),
-    ("vllm", "qwen3-32b", "bf16", "h100-sxm", "vllm-h100"),
+    ("vllm", "qwen3-32b", "bf16", "h100-sxm", "vllm-h100-qwen3-32b"),
     ("trtllm", "llama-3.1-8b", "bf16", "h100-sxm", "trtllm-h100"),
     ("sglang", "qwen3-32b", "bf16", "h100-sxm", "sglang-h100"),
 )
@@ -104,10 +104,13 @@ def compare_served(folder: Path, presets: Sequence[ServedPreset] = SERVED_PRESET
     """Compare the mean TPOT and TTFT of closed-loop runs."""
     compared = []
     for engine, model, precision, gpu, preset in presets:
-        rows = served_rows(folder, engine, model, precision, gpu)
+        card = load_preset(preset).card
+        budget = None if card.server is None else card.server.max_num_batched_tokens
+        rows = served_rows(folder, engine, model, precision, gpu, budget or BUDGET)
         tpot = _compared(f"{engine}, {model} {precision}", gpu, preset, [row.tpot for row in rows])
         ttft_cases = [row.ttft for row in rows]
-        ttft = percent_errors(ttft_cases, predict(ttft_cases, load_preset(preset).coefficients))
+        ttft_s = predict(ttft_cases, load_preset(preset).coefficients, card.front_end)
+        ttft = percent_errors(ttft_cases, ttft_s)
         kernels = percent_errors(tpot.cases, predict(tpot.cases, load_preset(KERNELS[gpu]).coefficients))
         compared.append(ComparedServed(rows, tpot, ttft, kernels))
     return compared

@@ -12,10 +12,11 @@ from simqueue.datafiles.csvtable import Row, read_table
 from studies.fidelity.blackwell import BLACKWELL_FILE, reason_not_used
 from studies.fidelity.evaluate import SERVED_PRESETS
 from studies.fidelity.moe_layers import LAYERS_FILE, reason_not_a_layer
-from studies.fidelity.moe_served import FITTED, LEFT_OUT, TOKENS_FILE
+from studies.fidelity.moe_served import FITTED, LEFT_OUT
 from studies.fidelity.power import reason_no_power
 from studies.fidelity.served import GPUS, MODELS, SERVED_FILE, doubt, selected
 from studies.fidelity.steps import STEPS_FILE, reason_not_a_case
+from studies.fidelity.token_times import TOKENS_FILE
 
 _SPLIT: Final = "prefill and decode on separate servers (mode `disagg`); one replica is simulated here"
 _UNKNOWN: Final[Mapping[str, str]] = {

@@ -9,14 +9,11 @@ from typing import Final
 
 from simqueue.calibration import Case, StepCase, percent_errors, predict
 from simqueue.datafiles.csvtable import Row, read_table
-from simqueue.hardware import Gpu, Model, load_gpu, load_model
-from simqueue.steptime import Batch, load_preset
+from simqueue.hardware import Model, load_gpu, load_model
+from simqueue.steptime import load_preset
 from studies.fidelity.evaluate import Percent
 from studies.fidelity.served import ServedRow, selected, served_rows
-
-TOKENS_FILE: Final = "mlenergy_v3.csv.gz"
-PROMPT_TOKENS: Final = 200
-"""Assumed prompt of a chat or a question; the source does not say it."""
+from studies.fidelity.token_times import TASKS, TOKENS_FILE, decode_case, is_fitted
 
 TOKEN_MODELS: Final = {
     "Qwen/Qwen3-30B-A3B-Instruct-2507": ("qwen3-30b-a3b", "vllm-h100"),
@@ -27,9 +24,6 @@ TOKEN_MODELS: Final = {
     "openai/gpt-oss-20b": ("gpt-oss-20b", "vllm-h100-gpt-oss"),
 }
 """Name of the data -> name of the library, and the preset compared with it; none is fitted to these rows."""
-
-TASKS: Final = ("lm-arena-chat", "gpqa")
-"""Tasks with short prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +108,11 @@ def compare_experts(folder: Path, choices: Sequence[Choice]) -> list[ServedExper
         if kind not in runs:
             runs[kind] = served_rows(folder, *kind)
         rows = [row for row in runs[kind] if row.tpot.expert_parallel == choice.whole]
-        values = load_preset(choice.preset).coefficients
+        preset = load_preset(choice.preset)
         tpot, ttft = [row.tpot for row in rows], [row.ttft for row in rows]
-        errors = [percent_errors(cases, predict(cases, values)) for cases in (tpot, ttft)]
+        errors = [
+            percent_errors(cases, predict(cases, preset.coefficients, preset.card.front_end)) for cases in (tpot, ttft)
+        ]
         compared.append(ServedExperts(choice, tpot, *errors))
     return compared
 
@@ -126,9 +122,9 @@ def compare_tokens(folder: Path) -> list[TokenTimes]:
     gpu, models = load_gpu("h100-sxm"), {name: _model(name) for name, _ in TOKEN_MODELS.values()}
     cases: dict[tuple[str, str], list[StepCase]] = {}
     for row in read_table(folder / TOKENS_FILE, TOKENS_FILE).rows():
-        if reason_no_token_time(row) is None:
+        if reason_no_token_time(row) is None and not is_fitted(row):
             key = TOKEN_MODELS[row["model"]]
-            cases.setdefault(key, []).append(_decode(row, models[key[0]], gpu))
+            cases.setdefault(key, []).append(decode_case(row, models[key[0]], gpu))
     compared = []
     for (model, preset), found in cases.items():
         errors = percent_errors(found, predict(found, load_preset(preset).coefficients))
@@ -137,7 +133,9 @@ def compare_tokens(folder: Path) -> list[TokenTimes]:
 
 
 def reason_no_token_time(row: Row) -> str | None:
-    """Return why a row is not compared; None if it is."""
+    """Return why a row is neither compared nor fitted; None if it is."""
+    if is_fitted(row):
+        return None
     if row["gpu"] != "H100":
         return f"{row['gpu']}: no preset of a server"
     if row["model"] not in TOKEN_MODELS:
@@ -151,19 +149,3 @@ def _model(name: str) -> Model:
     """Return a model as it was served: in bf16, gpt-oss with experts in MXFP4."""
     model = load_model(name)
     return model if model.expert_format == "fp4" else model.with_precision(everything="bf16")
-
-
-def _decode(row: Row, model: Model, gpu: Gpu) -> StepCase:
-    """Return a decode step at the mean number of requests, in the middle of their answers."""
-    decodes = max(1, round(row.number("mean_batch_seqs")))
-    context = PROMPT_TOKENS + round(row.number("mean_output_tokens") / 2)
-    return StepCase(
-        where=row.where,
-        model=model,
-        gpu=gpu,
-        tensor_parallel=row.integer("gpus"),
-        batch=Batch(decodes, decodes, decodes * context, (), decodes),
-        measured_s=1e-3 * row.number("median_itl_ms", above=0),
-        group=row["task"],
-        expert_parallel=row.integer("expert_parallel") > 1,
-    )

@@ -17,8 +17,8 @@ from simqueue.datafiles.csvtable import Row, read_table
 from simqueue.hardware import Gpu, Model, Power, load_gpu, load_model
 from simqueue.steptime import Batch, load_preset
 from simqueue.steptime.calibrated import CalibratedStepTime
-from studies.fidelity.moe_served import PROMPT_TOKENS, TASKS, TOKENS_FILE
 from studies.fidelity.tables import table
+from studies.fidelity.token_times import PROMPT_TOKENS, TASKS, TOKENS_FILE
 
 GPUS: Final = {"H100": ("h100-sxm", 700.0), "B200": ("b200", 1000.0)}
 """Name of the data -> name of the library, and the limit of the power (NVIDIA's datasheets)."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.calibration import Case, ErrorRow, Fit, error_row, error_rows, fit, percent_errors, predict
-from simqueue.calibration.card import Provenance, preset_text, rounded, valid_range
+from simqueue.calibration.card import Provenance, preset_text, rounded, rounded_front_end, valid_range
 from simqueue.steptime import Coefficients
 from studies.fidelity.blackwell import BLACKWELL_RECIPES
 from studies.fidelity.recipes import RECIPES, Recipe
@@ -60,9 +60,10 @@ def fit_preset(recipe: Recipe, folder: Path, base: Coefficients | None) -> Fitte
     fixed = _fixed(recipe, base)
     found = fit(cases, recipe.free, fixed, recipe.start)
     values = rounded(found)
-    errors = error_rows(cases, predict(cases, values), lambda case: case.phase)
+    predicted_s = predict(cases, values, rounded_front_end(found))
+    errors = error_rows(cases, predicted_s, lambda case: case.phase)
     if len(errors) > 1:
-        errors = [error_row("all", percent_errors(cases, predict(cases, values))), *errors]
+        errors = [error_row("all", percent_errors(cases, predicted_s)), *errors]
     held_out = _held_out(recipe, cases, fixed)
     errors.append(error_row(f"{FOLDS}-fold held out", held_out))
     text = preset_text(found, _origin(recipe, values, fixed), errors, valid_range(cases))
@@ -89,6 +90,7 @@ def _origin(recipe: Recipe, values: Coefficients, fixed: Mapping[str, float | No
         recipe.async_scheduling,
         recipe.version,
         given=given,
+        server=recipe.server,
     )
 
 
@@ -101,7 +103,7 @@ def _held_out(recipe: Recipe, cases: Sequence[Case], fixed: Mapping[str, float |
         if not inside.any():
             continue
         others = [case for case, held in zip(cases, inside, strict=True) if not held]
-        values = fit(others, recipe.free, fixed, recipe.start).coefficients
+        values = fit(others, recipe.free, fixed, recipe.start)
         held = [case for case, out in zip(cases, inside, strict=True) if out]
-        percent[inside] = percent_errors(held, predict(held, values))
+        percent[inside] = percent_errors(held, predict(held, values.coefficients, values.front_end))
     return percent

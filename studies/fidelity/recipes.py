@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from simqueue.calibration import Case, StepCase
-from studies.fidelity.served import served_rows
+from simqueue.calibration import FRONT_END, Case, StepCase
+from studies.fidelity.served import BUDGET, MEMORY_SHARE, served_rows
 from studies.fidelity.steps import step_cases
+from studies.fidelity.token_times import PROMPT_TOKENS, token_cases
 
 AICONFIGURATOR: Final = "ai-dynamo/aiconfigurator @ 095f58a5 (Apache-2.0)"
 LLMSERVINGSIM: Final = "casys-kaist/LLMServingSim @ 5daddb21 (MIT)"
+MLENERGY: Final = "ml-energy/leaderboard @ 0cd52dab"
 SPLITWISE: Final = "Mutinifni/splitwise-sim @ 8f99e7dc, data/perf_model.csv (MIT)"
 
 KERNELS: Final = (
@@ -26,6 +28,12 @@ MIXED: Final = (
 )
 HOST_BOUND: Final = ("mfu", "layer_us", "link_share", "seq_us", "host_ms", "host_seq_us")
 SERVED: Final = ("mfu", "seq_us", "step_ms")
+
+CHUNKS: Final = 2048
+"""Token budget of the servers with Qwen3 32B: with it, prompts that come together are computed in the order in which
+the measured TTFT has them."""
+BUDGET_AND_SHARE: Final = {"max_num_batched_tokens": BUDGET, "gpu_memory_utilization": MEMORY_SHARE}
+"""The assumed settings of servers whose own are not stated."""
 ROUTED: Final = ("seq_us", "expert_layer_us", "routing_correlation")
 """Of mixtures of experts whose kernels were measured in the format of their experts."""
 
@@ -63,6 +71,8 @@ class Recipe:
         Starting values of the fit that differ from the default.
     version : int
         Of the preset; increases when a value changes.
+    server : mapping of str to value
+        What is known of the measured server.
     """
 
     name: str
@@ -77,15 +87,38 @@ class Recipe:
     start: Mapping[str, float] = field(default_factory=dict)
     async_scheduling: bool | None = None
     version: int = 2
+    server: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _steps(gpu: str, *sources: str) -> Callable[[Path], Sequence[StepCase]]:
     return lambda folder: [case for case in step_cases(folder, sources) if case.gpu.name == gpu]
 
 
-def _tpot(*selections: tuple[str, str, str, str]) -> Callable[[Path], Sequence[Case]]:
-    """Return the TPOT cases of (engine, model, precision, GPU) selections."""
-    return lambda folder: [row.tpot for selection in selections for row in served_rows(folder, *selection)]
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Served runs of one kind.
+
+    Attributes
+    ----------
+    engine, model, precision : str
+        As in `served_rows`.
+    budget : int
+        Token budget of the server per step.
+    whole : bool
+        Whether the GPUs had whole experts.
+    """
+
+    engine: str
+    model: str
+    precision: str
+    budget: int = BUDGET
+    whole: bool = False
+
+    def cases(self, folder: Path, gpu: str, *, ttft: bool) -> list[Case]:
+        """Return the means of TPOT and, if wanted, of TTFT."""
+        rows = served_rows(folder, self.engine, self.model, self.precision, gpu, self.budget)
+        kept = [row for row in rows if row.tpot.expert_parallel == self.whole]
+        return [*(row.tpot for row in kept), *(row.ttft for row in kept if ttft)]
 
 
 def _kernels(name: str, gpu: str, engine: str, given: Mapping[str, tuple[float | None, str]]) -> Recipe:
@@ -144,42 +177,46 @@ def _host_bound(name: str, gpu: str, base: str) -> Recipe:
     )
 
 
-def _experts(
+def _served(
     name: str,
     gpu: str,
     engine: str,
     what: str,
     free: Sequence[str],
-    selection: tuple[str, str, str],
-    *,
-    whole: bool = False,
+    *runs: Served,
+    server: Mapping[str, Any] | None = None,
+    version: int = 1,
 ) -> Recipe:
-    """Return the recipe of a served mixture of experts; `whole`: with whole experts on each GPU."""
+    """Return the recipe of a served model. With values of a front end among `free`, TTFT is fitted too."""
+    ttft = any(value in FRONT_END for value in free)
+    means = "TPOT and TTFT" if ttft else "TPOT"
     return Recipe(
         name=name,
         description=f"{engine} on {gpu}, served: {what}",
         gpu=gpu,
         engine=engine,
-        fitted_on=f"{AICONFIGURATOR}, silicon_sample.csv: mean TPOT of closed loops, {what}",
-        cases=lambda folder: [
-            row.tpot for row in served_rows(folder, *selection, gpu) if row.tpot.expert_parallel == whole
-        ],
+        fitted_on=f"{AICONFIGURATOR}, silicon_sample.csv: mean {means} of closed loops, {what}",
+        cases=lambda folder: [case for run in runs for case in run.cases(folder, gpu, ttft=ttft)],
         free=free,
         base=f"vllm-{gpu.partition('-')[0]}-kernels",
-        version=1,
+        server=server or {},
+        version=version,
     )
 
 
-def _served(name: str, gpu: str, engine: str, base: str, what: str, *selections: tuple[str, str, str]) -> Recipe:
+def _tokens(name: str, gpu: str, model: str, what: str) -> Recipe:
+    """Return the recipe of a saturated server of which the time between tokens is known, and no TTFT."""
     return Recipe(
         name=name,
-        description=f"{engine} on {gpu}, served: {what}",
+        description=f"vLLM of 2025 on {gpu}, served: {what}",
         gpu=gpu,
-        engine=engine,
-        fitted_on=f"{AICONFIGURATOR}, silicon_sample.csv: mean TPOT of closed loops, {what}",
-        cases=_tpot(*((*selection, gpu) for selection in selections)),
-        free=SERVED,
-        base=base,
+        engine="vLLM (undated, 2025)",
+        fitted_on=f"{MLENERGY}: median time between tokens of a saturated server, {what}; prompts of {PROMPT_TOKENS} "
+        "tokens assumed",
+        cases=lambda folder: token_cases(folder, model),
+        free=("seq_us", "step_ms"),
+        base=f"vllm-{gpu.partition('-')[0]}-kernels",
+        version=1,
     )
 
 
@@ -196,99 +233,138 @@ RECIPES: Final = (
     _served(
         "vllm-h100",
         "h100-sxm",
-        "vLLM (0.12.0 and undated)",
-        "vllm-h100-kernels",
+        "vLLM (0.12 and undated)",
         "Llama 3.1 70B in FP8 and Qwen3 32B in bf16, TP 2 to 8",
-        ("vllm", "llama-3.1-70b", "fp8"),
-        ("vllm", "qwen3-32b", "bf16"),
+        ("mfu", "fp8_mfu", "seq_us", "step_ms"),
+        Served("vllm", "llama-3.1-70b", "fp8"),
+        Served("vllm", "qwen3-32b", "bf16", CHUNKS),
+        version=3,
     ),
+    _served(
+        "vllm-h100-llama-70b",
+        "h100-sxm",
+        "vLLM (undated)",
+        "Llama 3.1 70B in FP8, TP 2 to 8",
+        ("fp8_mfu", "seq_us", "step_ms", *FRONT_END),
+        Served("vllm", "llama-3.1-70b", "fp8"),
+        server=BUDGET_AND_SHARE,
+    ),
+    _served(
+        "vllm-h100-qwen3-32b",
+        "h100-sxm",
+        "vLLM 0.12.0",
+        "Qwen3 32B in bf16, TP 2 to 8",
+        (*SERVED, *FRONT_END),
+        Served("vllm", "qwen3-32b", "bf16", CHUNKS),
+        server={"version": "0.12.0", "max_num_batched_tokens": CHUNKS, "gpu_memory_utilization": MEMORY_SHARE},
+    ),
+    _tokens("vllm-h100-llama-8b", "h100-sxm", "llama-3.1-8b", "Llama 3.1 8B in bf16, one GPU"),
     _served(
         "vllm-h200",
         "h200-sxm",
         "vLLM (undated)",
-        "vllm-h200-kernels",
         "Llama 3.1 70B in FP8, TP 1 to 8",
-        ("vllm", "llama-3.1-70b", "fp8"),
+        ("fp8_mfu", "seq_us", "step_ms", *FRONT_END),
+        Served("vllm", "llama-3.1-70b", "fp8"),
+        server=BUDGET_AND_SHARE,
+        version=3,
     ),
     _served(
         "trtllm-h100",
         "h100-sxm",
         "TensorRT-LLM 1.0.0rc3",
-        "vllm-h100-kernels",
         "Llama 3.1 8B in bf16, TP 1 to 8",
-        ("trtllm", "llama-3.1-8b", "bf16"),
+        SERVED,
+        Served("trtllm", "llama-3.1-8b", "bf16"),
+        version=3,
     ),
     _served(
         "sglang-h100",
         "h100-sxm",
         "SGLang 0.5.1 and 0.5.8",
-        "vllm-h100-kernels",
         "Qwen3 32B in bf16, TP 1 to 8",
-        ("sglang", "qwen3-32b", "bf16"),
+        (*SERVED, *FRONT_END),
+        Served("sglang", "qwen3-32b", "bf16"),
+        server=BUDGET_AND_SHARE,
+        version=3,
     ),
-    _experts(
+    _served(
         "vllm-h100-gpt-oss",
         "h100-sxm",
         "vLLM (0.18.0 and undated)",
         "gpt-oss 120b, MXFP4 experts, TP 2 to 8",
-        (*ROUTED, "expert_bandwidth_share", "expert_mfu"),
-        ("vllm", "gpt-oss-120b", "fp4"),
+        (*ROUTED, "expert_bandwidth_share", "expert_mfu", *FRONT_END),
+        Served("vllm", "gpt-oss-120b", "fp4"),
+        server=BUDGET_AND_SHARE,
+        version=2,
     ),
-    _experts(
+    _served(
         "vllm-h200-gpt-oss",
         "h200-sxm",
         "vLLM (0.18.0 and undated)",
         "gpt-oss 120b, MXFP4 experts, TP 1 to 8",
-        (*ROUTED, "expert_bandwidth_share", "expert_mfu"),
-        ("vllm", "gpt-oss-120b", "fp4"),
+        (*ROUTED, "expert_bandwidth_share", "expert_mfu", *FRONT_END),
+        Served("vllm", "gpt-oss-120b", "fp4"),
+        server=BUDGET_AND_SHARE,
+        version=2,
     ),
-    _experts(
+    _served(
         "vllm-h200-minimax-m2.5",
         "h200-sxm",
         "vLLM 0.16.0 and 0.18.0",
         "MiniMax-M2.5 in FP8, TP 4 and 8",
-        ("seq_us", "expert_layer_us"),
-        ("vllm", "minimax-m2.5", "fp8"),
+        ("seq_us", "expert_layer_us", *FRONT_END),
+        Served("vllm", "minimax-m2.5", "fp8"),
+        server=BUDGET_AND_SHARE,
+        version=2,
     ),
-    _experts(
+    _served(
         "trtllm-h200-gpt-oss",
         "h200-sxm",
         "TensorRT-LLM (undated)",
         "gpt-oss 120b, MXFP4 experts, TP 1 to 8",
-        (*ROUTED, "expert_bandwidth_share", "expert_mfu"),
-        ("trtllm", "gpt-oss-120b", "fp4"),
+        (*ROUTED, "expert_bandwidth_share", "expert_mfu", *FRONT_END),
+        Served("trtllm", "gpt-oss-120b", "fp4"),
+        server=BUDGET_AND_SHARE,
+        version=2,
     ),
-    _experts(
+    _served(
         "trtllm-h100-qwen3-235b",
         "h100-sxm",
         "TensorRT-LLM 1.0.0rc3",
         "Qwen3 235B-A22B in FP8, whole experts on 4 and 8 GPUs",
         ROUTED,
-        ("trtllm", "qwen3-235b-a22b", "fp8"),
-        whole=True,
+        Served("trtllm", "qwen3-235b-a22b", "fp8", whole=True),
+        version=2,
     ),
-    _experts(
+    _served(
         "trtllm-h200-deepseek",
         "h200-sxm",
         "TensorRT-LLM (undated)",
         "DeepSeek V3 and R1 in FP8, TP 8",
-        ROUTED,
-        ("trtllm", "deepseek-v3", "fp8"),
+        (*ROUTED, *FRONT_END),
+        Served("trtllm", "deepseek-v3", "fp8"),
+        server=BUDGET_AND_SHARE,
+        version=2,
     ),
-    _experts(
+    _served(
         "sglang-h200-deepseek",
         "h200-sxm",
         "SGLang 0.5.9",
         "DeepSeek V3 and R1 in FP8, TP 8",
-        ("seq_us", "expert_layer_us"),
-        ("sglang", "deepseek-v3", "fp8"),
+        ("seq_us", "expert_layer_us", *FRONT_END),
+        Served("sglang", "deepseek-v3", "fp8"),
+        server=BUDGET_AND_SHARE,
+        version=2,
     ),
-    _experts(
+    _served(
         "sglang-h200-qwen3-235b",
         "h200-sxm",
         "SGLang 0.5.6.post2",
         "Qwen3 235B-A22B in FP8, TP 2 and 4, 2 to 9 clients",
-        ("expert_layer_us",),
-        ("sglang", "qwen3-235b-a22b", "fp8"),
+        ("expert_layer_us", *FRONT_END),
+        Served("sglang", "qwen3-235b-a22b", "fp8"),
+        server=BUDGET_AND_SHARE,
+        version=2,
     ),
 )

@@ -32,6 +32,8 @@ GPUS: Final = {"h100_sxm": "h100-sxm", "h200_sxm": "h200-sxm"}
 SCHEDULERS: Final = {"vllm": "chunked", "trtllm": "continuous", "sglang": "continuous"}
 BLOCK_SIZE: Final = 16
 MEMORY_SHARE: Final = 0.9
+BUDGET: Final = 8192
+"""Token budget of the servers, where nothing better is known."""
 REQUESTS_PER_CLIENT: Final = 10
 DRAWN_LENGTHS: Final = re.compile(r"(^|/)\d{4}-\d{2}-\d{2}")
 """Origins with a date are InferenceMAX runs; their lengths are drawn from 0.8 to 1.0 of the nominal ones."""
@@ -65,14 +67,19 @@ class ServedRow:
     ttft: ServedCase
 
 
-def served_rows(folder: Path, engine: str, model: str, precision: str, gpu: str) -> list[ServedRow]:
-    """Return the served runs of one engine, model, precision and GPU, if one server did both prefill and decode."""
+def served_rows(
+    folder: Path, engine: str, model: str, precision: str, gpu: str, budget: int = BUDGET
+) -> list[ServedRow]:
+    """Return the served runs of one engine, model, precision and GPU, if one server did both prefill and decode.
+
+    `budget` is the server's token budget per step.
+    """
     file = folder / SERVED_FILE
     gpus = {name: load_gpu(name, Path()) for name in GPUS.values()}
     base = load_model(model, Path())
     stored = base.with_precision(weights="fp8") if precision == "fp8" else base
     return [
-        _row(row, stored, gpus[GPUS[row["system"]]])
+        _row(row, stored, gpus[GPUS[row["system"]]], budget)
         for row in read_table(file, file.name).rows()
         if selected(row, engine, model, precision, gpu)
     ]
@@ -103,11 +110,11 @@ def doubt(row: Row) -> str | None:
     return "clients per server not stated" if clients and seats and clients != seats else None
 
 
-def _row(row: Row, model: Model, gpu: Gpu) -> ServedRow:
+def _row(row: Row, model: Model, gpu: Gpu, budget: int) -> ServedRow:
     tensor_parallel, isl, osl = row.integer("tp_size"), row.integer("isl"), row.integer("osl")
     concurrency = row.integer("silicon_concurrency" if row["silicon_concurrency"] else "batch_size")
     drawn = DRAWN_LENGTHS.search(row["origin"]) is not None
-    loop = _loop(row["backend"], model, gpu, tensor_parallel, (isl, osl, concurrency), drawn=drawn)
+    loop = _loop(row["backend"], model, gpu, tensor_parallel, (isl, osl, concurrency), budget, drawn=drawn)
     composition = compose(loop)
     parts = (row.where, model, gpu, tensor_parallel, composition.batches)
     whole = row.number("moe_ep_size", empty=1) > 1
@@ -124,13 +131,15 @@ def _row(row: Row, model: Model, gpu: Gpu) -> ServedRow:
             *(*parts, composition.tpot_weights.tolist(), row.number("silicon_tpot_ms") / 1e3), expert_parallel=whole
         ),
         ttft=ServedCase(
-            *(*parts, composition.ttft_weights.tolist(), row.number("silicon_ttft_ms") / 1e3), expert_parallel=whole
+            *(*parts, composition.ttft_weights.tolist(), row.number("silicon_ttft_ms") / 1e3),
+            expert_parallel=whole,
+            prompt_tokens=composition.mean_prompt_tokens,
         ),
     )
 
 
 def _loop(
-    engine: str, model: Model, gpu: Gpu, tensor_parallel: int, shape: tuple[int, int, int], *, drawn: bool
+    engine: str, model: Model, gpu: Gpu, tensor_parallel: int, shape: tuple[int, int, int], budget: int, *, drawn: bool
 ) -> ClosedLoop:
     isl, osl, concurrency = shape
     prompts, outputs = _lengths(isl, osl, REQUESTS_PER_CLIENT * concurrency, drawn=drawn)
@@ -140,6 +149,7 @@ def _loop(
         concurrency,
         blocks=kv_pool_blocks(gpu, model, tensor_parallel, MEMORY_SHARE, BLOCK_SIZE),
         block_size=BLOCK_SIZE,
+        max_num_batched_tokens=budget,
         scheduler=SCHEDULERS[engine],
         separate=engine == "sglang",
     )

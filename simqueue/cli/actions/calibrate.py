@@ -9,7 +9,7 @@ from pathlib import Path
 import typer
 
 from simqueue.calibration import Case, ErrorRow, Fit, error_rows, fit, predict
-from simqueue.calibration.card import Provenance, preset_text, rounded, valid_range
+from simqueue.calibration.card import Provenance, preset_text, rounded, rounded_front_end, stated, valid_range
 from simqueue.calibration.choice import doubts, free_for, given_by, held_fixed, start_from
 from simqueue.calibration.linear import StepMean, fit_linear, read_step_means
 from simqueue.calibration.request_log import fit_log
@@ -116,6 +116,7 @@ def _calibrate(job: _Job, place: Place, *, quiet: bool) -> None:
         engine="as measured",
         fitted_on=f"{job.file.name}, {job.kind.value}, {len(cases)} measurements",
         given=given_by(job.base, found),
+        server={} if job.kind is Kind.STEPS else _described(job),
     )
     place.write_text(preset_text(found, origin, errors, valid_range(cases)))
     _show_values(found)
@@ -127,6 +128,14 @@ def _calibrate(job: _Job, place: Place, *, quiet: bool) -> None:
     typer.echo(f"{how}: step_time: {{kind: roofline, preset: {place.path}}}")
 
 
+def _described(job: _Job) -> dict[str, int | float]:
+    """Return what the preset says of the measured server; a closed loop has as many running requests as clients."""
+    server = job.server
+    seats = {"max_num_seqs": server.max_num_seqs} if job.kind is Kind.REQUESTS else {}
+    share = {} if server.blocks is not None else {"gpu_memory_utilization": server.memory_share}
+    return {"max_num_batched_tokens": server.max_num_batched_tokens, **seats, **share}
+
+
 def _fitted(job: _Job) -> tuple[Fit, Sequence[Case]]:
     """Read the measurements and fit the free values."""
     if job.kind is Kind.REQUESTS:
@@ -136,7 +145,8 @@ def _fitted(job: _Job) -> tuple[Fit, Sequence[Case]]:
         return fit_log(log, wanted, held_fixed(job.base, wanted), job.target, job.server)
     cases: Sequence[Case]
     if job.kind is Kind.SERVED:
-        cases, _, bad = read_means(job.file, job.target, job.server)
+        tpot, ttft, bad = read_means(job.file, job.target, job.server)
+        cases = [*tpot, *ttft]
     else:
         cases, bad = read_steps(job.file, job.target)
     _judge(bad, len(cases), drop=job.drop_bad_rows)
@@ -156,20 +166,19 @@ def _judge(bad: Sequence[str], good: int, *, drop: bool) -> None:
 
 def _errors(cases: Sequence[Case], found: Fit) -> list[ErrorRow]:
     """Return the errors over all measurements, then by phase if there is more than one."""
-    predicted_s = predict(cases, rounded(found))
+    predicted_s = predict(cases, rounded(found), rounded_front_end(found))
     rows = error_rows(cases, predicted_s, lambda case: case.phase)
     return rows if len(rows) == 1 else [*error_rows(cases, predicted_s, lambda _: "all"), *rows]
 
 
 def _show_values(found: Fit) -> None:
-    stated = rounded(found)
     rows = []
-    for name in found.free:
+    for name, value in stated(found).items():
         spread = found.standard_errors[name]
         standard_error = "-" if spread == float("inf") else f"{spread:.2g}"
         why_not = found.not_identified.get(name)
         identified = "yes" if why_not is None else f"no: {why_not}"
-        rows.append((name, f"{getattr(stated, name):.4g}", standard_error, identified))
+        rows.append((name, f"{value:.4g}", standard_error, identified))
     print_rows(("value", "fitted", "standard error", "identified"), rows, left=("value",), wrapped=("identified",))
 
 

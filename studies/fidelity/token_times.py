@@ -1,0 +1,47 @@
+"""Times between tokens of saturated vLLM servers, as decode steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from simqueue.calibration import StepCase
+from simqueue.datafiles.csvtable import Row, read_table
+from simqueue.hardware import Gpu, Model, load_gpu, load_model
+from simqueue.steptime import Batch
+
+TOKENS_FILE: Final = "mlenergy_v3.csv.gz"
+PROMPT_TOKENS: Final = 200
+"""Assumed prompt of a chat or a question; the source does not say it."""
+TASKS: Final = ("lm-arena-chat", "gpqa")
+"""Tasks with short prompts."""
+DENSE: Final = {"meta-llama/Llama-3.1-8B-Instruct": "llama-3.1-8b"}
+"""Name of the data -> name of the library, of the dense models that presets are fitted to."""
+
+
+def token_cases(folder: Path, model: str) -> list[StepCase]:
+    """Return the median times between tokens of a dense model on H100, served in bf16."""
+    gpu, served = load_gpu("h100-sxm"), load_model(model)
+    rows = read_table(folder / TOKENS_FILE, TOKENS_FILE).rows()
+    return [decode_case(row, served, gpu) for row in rows if is_fitted(row) and DENSE[row["model"]] == model]
+
+
+def is_fitted(row: Row) -> bool:
+    """Return whether a preset is fitted to a row."""
+    return row["gpu"] == "H100" and row["model"] in DENSE and row["task"] in TASKS
+
+
+def decode_case(row: Row, model: Model, gpu: Gpu) -> StepCase:
+    """Return a decode step at the mean number of requests, in the middle of their answers."""
+    decodes = max(1, round(row.number("mean_batch_seqs")))
+    context = PROMPT_TOKENS + round(row.number("mean_output_tokens") / 2)
+    return StepCase(
+        where=row.where,
+        model=model,
+        gpu=gpu,
+        tensor_parallel=row.integer("gpus"),
+        batch=Batch(decodes, decodes, decodes * context, (), decodes),
+        measured_s=1e-3 * row.number("median_itl_ms", above=0),
+        group=row["task"],
+        expert_parallel=row.integer("expert_parallel") > 1,
+    )
