@@ -13,7 +13,7 @@ from simqueue.hardware import Model, load_gpu, load_model
 from simqueue.steptime import load_preset
 from studies.fidelity.evaluate import Percent
 from studies.fidelity.served import ServedRow, selected, served_rows
-from studies.fidelity.token_times import TASKS, TOKENS_FILE, decode_case, is_fitted
+from studies.fidelity.token_times import TASKS, TOKENS_FILE, decode_case
 
 TOKEN_MODELS: Final = {
     "Qwen/Qwen3-30B-A3B-Instruct-2507": ("qwen3-30b-a3b", "vllm-h100"),
@@ -122,7 +122,7 @@ def compare_tokens(folder: Path) -> list[TokenTimes]:
     gpu, models = load_gpu("h100-sxm"), {name: _model(name) for name, _ in TOKEN_MODELS.values()}
     cases: dict[tuple[str, str], list[StepCase]] = {}
     for row in read_table(folder / TOKENS_FILE, TOKENS_FILE).rows():
-        if reason_no_token_time(row) is None and not is_fitted(row):
+        if reason_no_token_time(row) is None:
             key = TOKEN_MODELS[row["model"]]
             cases.setdefault(key, []).append(decode_case(row, models[key[0]], gpu))
     compared = []
@@ -133,9 +133,7 @@ def compare_tokens(folder: Path) -> list[TokenTimes]:
 
 
 def reason_no_token_time(row: Row) -> str | None:
-    """Return why a row is neither compared nor fitted; None if it is."""
-    if is_fitted(row):
-        return None
+    """Return why a row is not compared; None if it is."""
     if row["gpu"] != "H100":
         return f"{row['gpu']}: no preset of a server"
     if row["model"] not in TOKEN_MODELS:
