@@ -85,7 +85,7 @@ def preset_text(fit: Fit, origin: Provenance, errors: Sequence[ErrorRow], valid:
     lines.append("errors:" if errors else "errors: []")
     lines += [
         f"  - {{data: {_scalar(row.group)}, rows: {row.rows}, mape_percent: {row.mape:.2f}, "
-        f"bias_percent: {row.bias:.2f}}}"
+        f"median_percent: {row.median:.2f}, bias_percent: {row.bias:.2f}}}"
         for row in errors
     ]
     loose = [f"{name}: {why}" for name, why in fit.not_identified.items()]

@@ -100,8 +100,6 @@ class Fit:
     ----------
     coefficients : Coefficients
         All values of steps, fitted and given.
-    front_end : FrontEndSettings or None
-        The fitted values of the front end; None if none was fitted.
     free : tuple of str
         Names of the fitted values.
     standard_errors : mapping of str to float
@@ -110,14 +108,16 @@ class Fit:
         Fitted values that the data does not determine, with the reason.
     predicted_s : array, one value per case
         Predicted durations.
+    front_end : FrontEndSettings or None
+        The fitted values of the front end; None if none was fitted.
     """
 
     coefficients: Coefficients
-    front_end: FrontEndSettings | None
     free: tuple[str, ...]
     standard_errors: Mapping[str, float]
     not_identified: Mapping[str, str]
     predicted_s: Vector
+    front_end: FrontEndSettings | None = None
 
 
 def fit(
@@ -156,7 +156,7 @@ def fit(
     loose = dict(_not_identified(free, found.x, covariance, seen))
     front_end = _front_end(free, found.x)
     errors_of = dict(zip(free, map(float, spread), strict=True))
-    return Fit(final, front_end, tuple(free), errors_of, loose, predict(cases, final, front_end))
+    return Fit(final, tuple(free), errors_of, loose, predict(cases, final, front_end), front_end)
 
 
 def _check_determined(cases: Sequence[Case], free: Sequence[str], fixed: Mapping[str, float | None] | None) -> None:

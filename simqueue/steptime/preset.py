@@ -50,6 +50,7 @@ class FitError(Settings):
     data: str = Field(description="name of the group")
     rows: int = Field(ge=1, description="number of measurements")
     mape_percent: float = Field(ge=0, description="mean absolute error relative to the measured value")
+    median_percent: float | None = Field(default=None, ge=0, description="median of the absolute errors")
     bias_percent: float = Field(description="mean error relative to the measured value; negative: too fast")
 
 

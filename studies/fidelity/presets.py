@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.calibration import Case, ErrorRow, Fit, error_row, error_rows, fit, percent_errors, predict
-from simqueue.calibration.card import Provenance, preset_text, rounded, rounded_front_end, valid_range
+from simqueue.calibration.card import Provenance, preset_text, rounded, rounded_front_end, stated, valid_range
 from simqueue.steptime import Coefficients
 from studies.fidelity.blackwell import BLACKWELL_RECIPES
 from studies.fidelity.recipes import RECIPES, Recipe
@@ -64,7 +64,7 @@ def fit_preset(recipe: Recipe, folder: Path, base: Coefficients | None) -> Fitte
     errors = error_rows(cases, predicted_s, lambda case: case.phase)
     if len(errors) > 1:
         errors = [error_row("all", percent_errors(cases, predicted_s)), *errors]
-    held_out = _held_out(recipe, cases, fixed)
+    held_out = _held_out(recipe, cases, fixed, {name: value for name, value in stated(found).items() if value})
     errors.append(error_row(f"{FOLDS}-fold held out", held_out))
     text = preset_text(found, _origin(recipe, values, fixed), errors, valid_range(cases))
     return FittedPreset(recipe, cases, found, values, errors, text)
@@ -94,8 +94,13 @@ def _origin(recipe: Recipe, values: Coefficients, fixed: Mapping[str, float | No
     )
 
 
-def _held_out(recipe: Recipe, cases: Sequence[Case], fixed: Mapping[str, float | None]) -> NDArray[np.float64]:
-    """Return the error of each case, in percent, under a fit without its fold; a fold is every FOLDS-th case."""
+def _held_out(
+    recipe: Recipe, cases: Sequence[Case], fixed: Mapping[str, float | None], start: Mapping[str, float]
+) -> NDArray[np.float64]:
+    """Return the error of each case, in percent, under a fit without its fold; a fold is every FOLDS-th case.
+
+    The searches begin at `start`, the fit to all cases.
+    """
     percent = np.empty(len(cases))
     places = np.arange(len(cases))
     for fold in range(FOLDS):
@@ -103,7 +108,7 @@ def _held_out(recipe: Recipe, cases: Sequence[Case], fixed: Mapping[str, float |
         if not inside.any():
             continue
         others = [case for case, held in zip(cases, inside, strict=True) if not held]
-        values = fit(others, recipe.free, fixed, recipe.start)
+        values = fit(others, recipe.free, fixed, start)
         held = [case for case, out in zip(cases, inside, strict=True) if out]
         percent[inside] = percent_errors(held, predict(held, values.coefficients, values.front_end))
     return percent

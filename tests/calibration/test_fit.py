@@ -15,9 +15,11 @@ from simqueue.steptime.calibrated import CalibratedStepTime
 HERE = Path()
 GPU = load_gpu("h100-sxm", HERE)
 MODELS = [load_model(name, HERE) for name in ("llama-3.1-8b", "qwen3-32b", "qwen3-30b-a3b")]
+MODELS.append(MODELS[1].with_precision(weights="fp8"))
 TRUTH = Coefficients(
     bandwidth_share=0.83,
     mfu=0.71,
+    fp8_mfu=0.61,
     overlap_exponent=2.5,
     kv_bandwidth_share=0.88,
     mixed_kv_bandwidth_share=0.47,
@@ -72,7 +74,7 @@ def cases(truth: Coefficients = TRUTH, noise: float = 0.0) -> list[StepCase]:
 
 
 def test_clean_data_gives_its_values_back() -> None:
-    """A fit to noiseless steps of three models on one to four GPUs recovers all nineteen values."""
+    """A fit to noiseless steps of four models on one to four GPUs recovers all twenty values."""
     found = fit(cases(), FREE)
     for name in FREE:
         assert getattr(found.coefficients, name) == pytest.approx(getattr(TRUTH, name), rel=0.02), name
