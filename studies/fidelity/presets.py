@@ -97,12 +97,13 @@ def _origin(recipe: Recipe, values: Coefficients, fixed: Mapping[str, float | No
 def _held_out(
     recipe: Recipe, cases: Sequence[Case], fixed: Mapping[str, float | None], start: Mapping[str, float]
 ) -> NDArray[np.float64]:
-    """Return the error of each case, in percent, under a fit without its fold; a fold is every FOLDS-th case.
+    """Return the error of each case, in percent, under a fit without its fold: every FOLDS-th row of the data.
 
     The searches begin at `start`, the fit to all cases.
     """
     percent = np.empty(len(cases))
-    places = np.arange(len(cases))
+    rows = {where: place for place, where in enumerate(dict.fromkeys(case.where for case in cases))}
+    places = np.array([rows[case.where] for case in cases])  # TPOT and TTFT of one run are in the same fold
     for fold in range(FOLDS):
         inside = places % FOLDS == fold
         if not inside.any():
