@@ -17,6 +17,8 @@ from studies.fidelity.blackwell import BLACKWELL_RECIPES
 from studies.fidelity.recipes import RECIPES, Recipe
 
 FOLDS: Final = 5
+TTFT: Final = "served TTFT"
+"""Phase of the cases that are means of TTFT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,18 @@ def fit_preset(recipe: Recipe, folder: Path, base: Coefficients | None) -> Fitte
     if len(errors) > 1:
         errors = [error_row("all", percent_errors(cases, predicted_s)), *errors]
     held_out = _held_out(recipe, cases, fixed, {name: value for name, value in stated(found).items() if value})
-    errors.append(error_row(f"{FOLDS}-fold held out", held_out))
+    errors += _by_phase(cases, held_out)
     text = preset_text(found, _origin(recipe, values, fixed), errors, valid_range(cases))
     return FittedPreset(recipe, cases, found, values, errors, text)
+
+
+def _by_phase(cases: Sequence[Case], held_out: NDArray[np.float64]) -> list[ErrorRow]:
+    """Return the held-out errors of all cases, or of TPOT and of TTFT where both were fitted."""
+    name = f"{FOLDS}-fold held out"
+    of_ttft = np.array([case.phase == TTFT for case in cases])
+    if not of_ttft.any():
+        return [error_row(name, held_out)]
+    return [error_row(name, held_out[~of_ttft]), error_row(f"{name}, TTFT", held_out[of_ttft])]
 
 
 def _fixed(recipe: Recipe, base: Coefficients | None) -> dict[str, float | None]:
