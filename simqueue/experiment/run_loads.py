@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import Final
@@ -13,6 +14,7 @@ from simqueue.results.steadiness import OfferedLoad
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.simulation.recording import Recording
 from simqueue.statistics.rush import rush_share
+from simqueue.steptime.model_error import ModelError, model_error
 from simqueue.workload.arrivals.course import rate_course
 from simqueue.workload.build import build_arrivals
 
@@ -36,8 +38,12 @@ class RunLoads:
     @cached_property
     def offered(self) -> dict[str, OfferedLoad]:
         """The load of each policy."""
-        recordings = self._first.recordings
-        return {name: _of_runs(self._scenario, found, recordings[name]) for name, found in self._found.items()}
+        recordings, scenario = self._first.recordings, self._scenario
+        loads = {name: _of_runs(scenario, found, recordings[name]) for name, found in self._found.items()}
+        return {name: replace(load, model_error=self._model_error(name)) for name, load in loads.items()}
+
+    def _model_error(self, name: str) -> ModelError | None:
+        return model_error(self._scenario.policy(name).step_time, self._first.recordings[name].steps)
 
     @property
     def warnings(self) -> tuple[str, ...]:

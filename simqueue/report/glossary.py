@@ -36,6 +36,7 @@ GLOSSARY: Final[dict[str, str]] = {
     "depend on its length, unless it is bounded.",
     "bounded": "Whether timeouts or a full queue keep the queue from growing, so that there is a steady state.",
     "time overloaded": "The share of the time in which more requests arrive than can be served.",
+    "model error": "How far the step times are from measurements that they were not fitted to: the median for tokens.",
     "warm-up": "The first part of a run, whose requests are simulated but not measured.",
     "replication": "One of several runs with different random numbers.",
     "policy": "A scheduler with its settings; a column of the table.",

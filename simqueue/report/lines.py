@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from simqueue.results.latencies import ALWAYS, GOOD, MET, OF_ALL, OVERLOADED_SHARE, column
+from simqueue.results.latencies import ALWAYS, GOOD, MET, MODEL_ERROR, OF_ALL, OVERLOADED_SHARE, column
 from simqueue.results.objectives import value_column
 from simqueue.workload.slo import of_run
 
@@ -159,6 +159,8 @@ SECTIONS: Final[Mapping[str, tuple[Line, ...]]] = {
         Line("overloaded", "overloaded", yes),
         Line("bounded", "bounded", yes, optional=True, usual=False),
         Line("time overloaded", OVERLOADED_SHARE, share, better="lower", optional=True, usual=None),
+        Line("model error", MODEL_ERROR[0], unit="%", better="lower", optional=True, usual=None),
+        Line("step times are of", MODEL_ERROR[1], text, optional=True, usual="in range"),
         Line("measured", "window", text, optional=True, usual="whole run"),
         Line("warm-up requests", "warmup_excluded", count, optional=True),
         Line("replications", "replications", count, optional=True, usual=1),

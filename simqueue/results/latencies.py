@@ -27,6 +27,8 @@ OVERLOADED_SHARE: Final = "overloaded_share"
 """Column with the share of the time in which more requests arrive than can be served."""
 CAPACITY: Final = "capacity_rps"
 """Column with the requests per second that can be served."""
+MODEL_ERROR: Final = ("model_error_pct", "model_error_regime")
+"""Columns with the expected error of the step times, and with where their preset is used."""
 GOOD: Final = "good_share"
 """Column with the share of requests that meet every limit for requests."""
 MET: Final = "met_"

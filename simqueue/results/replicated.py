@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from simqueue.results.latencies import CAPACITY, OVERLOADED_SHARE, parsed
+from simqueue.results.latencies import CAPACITY, MODEL_ERROR, OVERLOADED_SHARE, parsed
 from simqueue.results.samples import Samples, of_requests
 from simqueue.results.steadiness import shown, unsteady
 from simqueue.results.summary import SUMMARY_TYPES, column_type
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SamplesOf = Callable[["Value", "Value"], Samples]
 EFFECTIVE: Final = "effective_n_"
 """Begin of the columns that say how many independent observations a value is worth."""
-_SAME: Final = ("policy", "request_class", "load", "binding", "window", CAPACITY, OVERLOADED_SHARE)
+_SAME: Final = ("policy", "request_class", "load", "binding", *MODEL_ERROR, "window", CAPACITY, OVERLOADED_SHARE)
 _LARGEST: Final = ("max_itl_ms", "max_concurrent_requests")
 _NO_INTERVAL: Final = (*_SAME, *_LARGEST, "duration_s", "measured_duration_s", "warmup_s")
 

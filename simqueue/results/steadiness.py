@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from simqueue.results.signs import Signs
     from simqueue.results.summary import Row
     from simqueue.simulation.recording import Recording
+    from simqueue.steptime.model_error import ModelError
 
 WHOLE_RUN: Final = "whole run"
 STEADY: Final = "steady"
@@ -41,6 +42,8 @@ class OfferedLoad:
         Share of the time in which more requests arrive than that.
     varies : bool
         Whether the rate of arrivals changes with time.
+    model_error : ModelError or None
+        The expected error of the step times; None if they were not fitted to measurements.
     """
 
     load: float | None = None
@@ -49,6 +52,7 @@ class OfferedLoad:
     capacity_rps: float | None = None
     overloaded_share: float | None = None
     varies: bool = False
+    model_error: ModelError | None = None
 
     @property
     def law(self) -> Law:
@@ -62,12 +66,15 @@ class OfferedLoad:
 
 
 def judged(rows: list[Row], signs: Signs, offered: OfferedLoad, warmup_s: float) -> list[Row]:
-    """Return the rows of one run with load, binding, overloaded, bounded, window and warmup_s filled in."""
+    """Return the rows of one run with load, overload, error of the model, window and warmup_s filled in."""
+    error = offered.model_error
     added: Row = {
         "load": offered.load,
         "binding": offered.binding,
         "overloaded": signs.overloaded(offered.law),
         "bounded": signs.bounded,
+        "model_error_pct": None if error is None else error.percent,
+        "model_error_regime": None if error is None else error.regime,
         "window": STEADY if warmup_s > 0 else WHOLE_RUN,
         "warmup_s": warmup_s,
     }

@@ -67,6 +67,8 @@ SUMMARY_TYPES: Final[dict[str, str]] = {
     "binding": "string",
     "overloaded": "boolean",
     "bounded": "boolean",
+    "model_error_pct": "float64",
+    "model_error_regime": "string",
     "window": "string",
     "warmup_s": "float64",
     "replications": "int64",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
@@ -22,8 +22,9 @@ from simqueue.scenario.values import origins_of, values_of
 from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.settings import Settings
-from simqueue.steptime import StepTime, StepTimeSettings
+from simqueue.steptime import RooflineSettings, StepTime, StepTimeSettings
 from simqueue.steptime.build import build as build_step_time
+from simqueue.steptime.proposal import proposal
 from simqueue.workload.clients import class_label
 from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.slo import SloSettings
@@ -102,7 +103,7 @@ def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:
         front_end=_front_end(scenario.value_for(name, "front_end")),
         kv_cache=resolved_cache,
         longest_request_tokens=longest,
-        warnings=tuple(filter(None, (note, *doubts, other_version(policy, measured_card(scenario, name))))),
+        warnings=tuple(filter(None, (note, *doubts, *_about_step_time(scenario, name, hardware)))),
     )
 
 
@@ -206,6 +207,16 @@ def _step_time(
 
 def _front_end(settings: FrontEndSettings | None) -> FrontEndTimes | None:
     return None if settings is None else settings.times()
+
+
+def _about_step_time(scenario: Scenario, name: str, hardware: Hardware) -> Iterator[str | None]:
+    """Yield what is doubtful about the source of the step times; None: nothing."""
+    policy, settings = scenario.policy(name), scenario.step_time_for(name)
+    yield other_version(policy, measured_card(scenario, name))
+    model, gpu = hardware.model, hardware.gpu
+    if isinstance(settings, RooflineSettings) and model is not None and gpu is not None and not settings.is_chosen:
+        engine = {"engine": policy.kind} if isinstance(policy, EnginePolicy) else {}
+        yield proposal(model, gpu, hardware.tensor_parallel, **engine)
 
 
 def _cache(

@@ -13,7 +13,7 @@ from simqueue.steptime.experts import ExpertTime
 from simqueue.steptime.folding import ARRAYS_PAY_ABOVE, context_array, contexts
 from simqueue.steptime.overlap import overlapped
 from simqueue.steptime.preset import Preset
-from simqueue.steptime.validity import hardware_notes, step_notes
+from simqueue.steptime.validity import Note, hardware_notes, step_notes
 from simqueue.steptime.work import Term, Work
 
 if TYPE_CHECKING:
@@ -160,15 +160,15 @@ class CalibratedStepTime(StepTime):
         The routed experts; None for a dense model.
     preset : Preset or None
         The source of the values; `warnings` compares steps with its valid range.
-    notes : tuple of str
-        Properties of model and GPU that are outside that range, one line each.
+    notes : tuple of Note
+        Properties of model and GPU that are outside that range.
     """
 
     work: Work
     rates: Rates
     experts: ExpertTime | None = None
     preset: Preset | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @classmethod
     def of(
@@ -235,7 +235,7 @@ class CalibratedStepTime(StepTime):
         if self.preset is None:
             return []
         notes = [*self.notes, *step_notes(self.preset, steps)]
-        return [f"step_time: preset {self.preset.name} {note}" for note in notes]
+        return [f"step_time: preset {self.preset.name} {note.text}" for note in notes]
 
     def explain(self, batch: Batch) -> list[Term]:
         """Return the terms of one step, for output; those with `counts` add up to `seconds`."""

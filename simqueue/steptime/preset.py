@@ -75,6 +75,7 @@ class Card(Settings):
     async_scheduling: bool | None = Field(
         default=None, description="whether the measured engine planned the next step while one ran; null: not known"
     )
+    kernels: bool = Field(default=False, description="whether it has the time of kernels alone, without a server")
     fitted_on: str | None = Field(default=None, description="the data: origin, rows, licence")
     errors: list[FitError] = Field(default=[], description="errors on the data of the fit, unless stated otherwise")
     not_identified: list[str] = Field(default=[], description="values that the data does not determine")

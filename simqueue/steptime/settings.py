@@ -87,6 +87,11 @@ class RooflineSettings(Settings):
             raise invalid(str(PRESETS.unknown(preset)))
         return preset
 
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the preset, or one of its values, was written down."""
+        return bool(self.model_fields_set & {"preset", "bandwidth_share", "mfu"})
+
     def shares(self, base_dir: Path = Path()) -> tuple[float, float]:
         """Return `bandwidth_share` and `mfu`: the given values, else the preset's."""
         return self._shares_with(load_preset(self.preset, base_dir))

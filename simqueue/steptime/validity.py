@@ -1,9 +1,9 @@
-"""Warnings about steps outside the range in which a preset was measured; checked once after a run."""
+"""Steps outside the range in which a preset was measured: what is said of them, and how; checked once after a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from simqueue.hardware import Gpu, Model
 from simqueue.steptime.base import Batch
@@ -16,28 +16,52 @@ if TYPE_CHECKING:
     Columns = Mapping[str, NDArray[Any]]
 
 
+Regime = Literal[
+    "in range",
+    "other batches",
+    "another number of GPUs",
+    "another weight format",
+    "another model",
+    "another kind of model",
+    "another GPU",
+    "kernels alone",
+]
+"""Where a preset is used, compared with the data that it was fitted to."""
+
+
+class Note(NamedTuple):
+    """Something that the data of a preset does not cover, and one line about it."""
+
+    regime: Regime
+    text: str
+
+
 def hardware_notes(
     preset: Preset, model: Model, gpu: Gpu, tensor_parallel: int, *, expert_parallel: bool = False
-) -> Iterator[str]:
-    """Yield one line for each property of model and GPU that the preset's data does not cover."""
+) -> Iterator[Note]:
+    """Yield a note for each property of model and GPU that the preset's data does not cover."""
     card, valid = preset.card, preset.card.valid
     if card.gpu is not None and gpu.name != card.gpu:
-        yield f"was fitted on {card.gpu}; here the GPU is {gpu.name}"
+        yield Note("another GPU", f"was fitted on {card.gpu}; here the GPU is {gpu.name}")
     if valid.tensor_parallel is not None and tensor_parallel not in valid.tensor_parallel:
-        yield f"was fitted for tensor_parallel {_some(valid.tensor_parallel)}; here it is {tensor_parallel}"
+        text = f"was fitted for tensor_parallel {_some(valid.tensor_parallel)}; here it is {tensor_parallel}"
+        yield Note("another number of GPUs", text)
     if tensor_parallel > 1 and gpu.allreduce(tensor_parallel) is None and not preset.coefficients.own_allreduce:
-        yield (
+        text = (
             f"has to estimate all-reduces over {tensor_parallel} GPUs from the peak of the link: none were measured "
             f"on {gpu.name}"
         )
+        yield Note("another GPU", text)
     yield from _expert_notes(preset, model, gpu, expert_layout(model, tensor_parallel, expert_parallel=expert_parallel))
     stored = model.matrix_format or "bf16"
     if valid.weights is not None and stored not in valid.weights:
-        yield f"was fitted for weights in {_some(valid.weights)}; {model.name} has {stored}"
+        text = f"was fitted for weights in {_some(valid.weights)}; {model.name} has {stored}"
+        yield Note("another weight format", text)
     active_b = model.active_parameters / 1e9
     if valid.parameters_b is not None and not valid.parameters_b[0] <= active_b <= valid.parameters_b[1]:
         first, last = valid.parameters_b
-        yield f"was fitted for models of {first:g} to {last:g} B parameters; {model.name} has {active_b:.3g} B"
+        text = f"was fitted for models of {first:g} to {last:g} B parameters; {model.name} has {active_b:.3g} B"
+        yield Note("another model", text)
 
 
 def expert_layout(model: Model, tensor_parallel: int, *, expert_parallel: bool) -> ExpertLayout:
@@ -47,15 +71,17 @@ def expert_layout(model: Model, tensor_parallel: int, *, expert_parallel: bool) 
     return "whole" if expert_parallel and tensor_parallel > 1 else "divided"
 
 
-def _expert_notes(preset: Preset, model: Model, gpu: Gpu, layout: ExpertLayout) -> Iterator[str]:
+def _expert_notes(preset: Preset, model: Model, gpu: Gpu, layout: ExpertLayout) -> Iterator[Note]:
     fitted = preset.card.valid.experts
     if fitted is not None and layout not in fitted:
-        yield f"was fitted for {' and '.join(_LAYOUTS[one] for one in fitted)}; here it is {_LAYOUTS[layout]}"
+        text = f"was fitted for {' and '.join(_LAYOUTS[one] for one in fitted)}; here it is {_LAYOUTS[layout]}"
+        yield Note("another kind of model", text)
     if layout != "none" and gpu.grouped_gemm(model.expert_format) is None and not preset.coefficients.own_experts:
-        yield (
+        text = (
             f"has to take the rates of experts in {model.expert_format} from another GPU: none were measured on "
             f"{gpu.name}"
         )
+        yield Note("another GPU", text)
 
 
 _LAYOUTS: Final[Mapping[ExpertLayout, str]] = {
@@ -65,8 +91,8 @@ _LAYOUTS: Final[Mapping[ExpertLayout, str]] = {
 }
 
 
-def step_notes(preset: Preset, steps: Columns) -> Iterator[str]:
-    """Yield one line for each quantity that is outside the preset's range in some step.
+def step_notes(preset: Preset, steps: Columns) -> Iterator[Note]:
+    """Yield a note for each quantity that is outside the preset's range in some step.
 
     Parameters
     ----------
@@ -91,9 +117,10 @@ def step_notes(preset: Preset, steps: Columns) -> Iterator[str]:
         share = float((repeat * outside).sum()) / max(1, int(repeat.sum()))
         if share:
             reached = values[outside]
-            yield (
-                f"was fitted for {_number(bounds[0])} to {_number(bounds[1])} {what}; "
-                f"{_percent(share)} of the steps are outside, with {_number(reached.min())} to {_number(reached.max())}"
+            yield Note(
+                "other batches",
+                f"was fitted for {_number(bounds[0])} to {_number(bounds[1])} {what}; {_percent(share)} of the steps are "
+                f"outside, with {_number(reached.min())} to {_number(reached.max())}",
             )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from studies.command import require, run
+from studies.fidelity.beyond import as_yaml, beyond
 from studies.fidelity.presets import fit_all
 from studies.fidelity.report import find, write_report
 
@@ -28,8 +29,17 @@ def _files(arguments: Sequence[str] | None) -> list[Path]:
         metavar="FOLDER",
         help="fit the presets and write their files to FOLDER; no report",
     )
+    parser.add_argument(
+        "--beyond",
+        type=Path,
+        metavar="FILE",
+        help="write the errors outside the data of presets, which runs state, to FILE; no report",
+    )
     given = parser.parse_args(arguments)
     require(given.data, "--data")
+    if given.beyond:
+        given.beyond.write_text(as_yaml(beyond(given.data)), encoding="utf-8")
+        return [given.beyond]
     return _fit(given.data, given.fit) if given.fit else write_report(find(given.data), given.out)
 
 

@@ -21,14 +21,18 @@ DENSE: Final = {"meta-llama/Llama-3.1-8B-Instruct": "llama-3.1-8b"}
 
 def token_cases(folder: Path, model: str) -> list[StepCase]:
     """Return the median times between tokens of a dense model on H100, served in bf16."""
-    gpu, served = load_gpu("h100-sxm"), load_model(model)
+    (named,) = (name for name, one in DENSE.items() if one == model)
+    return rows_of_tokens(folder, named, load_model(model), load_gpu("h100-sxm"))
+
+
+def rows_of_tokens(folder: Path, named: str, model: Model, gpu: Gpu) -> list[StepCase]:
+    """Return the median times between tokens on H100 of the model that the data calls `named`, with short prompts."""
     rows = read_table(folder / TOKENS_FILE, TOKENS_FILE).rows()
-    return [decode_case(row, served, gpu) for row in rows if is_fitted(row) and DENSE[row["model"]] == model]
-
-
-def is_fitted(row: Row) -> bool:
-    """Return whether a preset is fitted to a row."""
-    return row["gpu"] == "H100" and row["model"] in DENSE and row["task"] in TASKS
+    return [
+        decode_case(row, model, gpu)
+        for row in rows
+        if row["model"] == named and row["gpu"] == "H100" and row["task"] in TASKS and row.integer("data_parallel") == 1
+    ]
 
 
 def decode_case(row: Row, model: Model, gpu: Gpu) -> StepCase:

@@ -85,7 +85,7 @@ def test_all_reduces_that_nothing_tells_are_estimated_and_noted() -> None:
     sent_s = 16 * 8192 * 2 * (2 * 3 / 4) / (0.62 * 450e9)
     extra_s = prices.seconds(decode(16, 2000)) - step_time().seconds(decode(16, 2000))
     assert extra_s == pytest.approx(REDUCES * (4.7e-6 + sent_s - REDUCE_S[16]), rel=1e-9)
-    notes = list(hardware_notes(load_preset("vllm-h100"), LLAMA_70B, bare, 4))
+    notes = [note.text for note in hardware_notes(load_preset("vllm-h100"), LLAMA_70B, bare, 4)]
     assert "has to estimate all-reduces over 4 GPUs from the peak of the link: none were measured on bare" in notes
 
 

@@ -91,9 +91,9 @@ def test_rates_that_were_not_measured_are_those_of_another_gpu_and_noted() -> No
     assert load_gpu("h200-sxm", HERE).grouped_gemm("fp4") == UNMEASURED["fp4"]
     preset, l4 = load_preset("vllm-h100-kernels"), load_gpu("l4", HERE)
     said = "has to take the rates of experts in bf16 from another GPU: none were measured on l4"
-    assert said in list(hardware_notes(preset, QWEN, l4, 1))
-    assert said not in list(hardware_notes(preset, QWEN.without_experts(), l4, 1))
-    assert not [note for note in hardware_notes(preset, QWEN, H100, 1) if "rates of experts" in note]
+    assert said in [note.text for note in hardware_notes(preset, QWEN, l4, 1)]
+    assert said not in [note.text for note in hardware_notes(preset, QWEN.without_experts(), l4, 1)]
+    assert not [note for note in hardware_notes(preset, QWEN, H100, 1) if "rates of experts" in note.text]
 
 
 @examples(40)
