@@ -117,11 +117,11 @@ def step_notes(preset: Preset, steps: Columns) -> Iterator[Note]:
         share = float((repeat * outside).sum()) / max(1, int(repeat.sum()))
         if share:
             reached = values[outside]
-            yield Note(
-                "other batches",
-                f"was fitted for {_number(bounds[0])} to {_number(bounds[1])} {what}; {_percent(share)} of the steps are "
-                f"outside, with {_number(reached.min())} to {_number(reached.max())}",
+            fitted, here = (
+                f"{_number(low)} to {_number(high)}" for low, high in (bounds, (reached.min(), reached.max()))
             )
+            text = f"was fitted for {fitted} {what}; {_percent(share)} of the steps are outside, with {here}"
+            yield Note("other batches", text)
 
 
 def as_columns(batch: Batch) -> Columns:
