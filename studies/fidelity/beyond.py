@@ -131,11 +131,9 @@ _DIVIDED: Final = ("vllm-h100-llama-70b", "vllm-h100-qwen3-32b", "sglang-h100")
 
 
 def _other_numbers(folder: Path) -> Iterator[Beyond]:
-    for tensor_parallel in (2, 8):
-        what = f"TP {tensor_parallel}"
-        yield from _left_out(
-            "another number of GPUs", folder, lambda case, tp=tensor_parallel: case.tensor_parallel == tp, what
-        )
+    regime: Regime = "another number of GPUs"
+    yield from _left_out(regime, folder, lambda case: case.tensor_parallel == 2, "TP 2")
+    yield from _left_out(regime, folder, lambda case: case.tensor_parallel == 8, "TP 8")
 
 
 def _left_out(regime: Regime, folder: Path, out: Callable[[Case], bool], what: str) -> Iterator[Beyond]:
