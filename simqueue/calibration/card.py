@@ -32,6 +32,8 @@ class Provenance:
         Increases when a value changes.
     given : mapping of str to (value, source)
         Coefficients that were not fitted, with their sources.
+    kernels : bool
+        Whether the kernels alone were measured.
     server : mapping of str to value
         What is known of the measured server; the keys of `MeasuredServer`.
     """
@@ -43,6 +45,7 @@ class Provenance:
     async_scheduling: bool | None = None
     version: int = 1
     given: Mapping[str, tuple[float | None, str]] = field(default_factory=dict)
+    kernels: bool = False
     server: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -80,6 +83,8 @@ def preset_text(fit: Fit, origin: Provenance, errors: Sequence[ErrorRow], valid:
         "fitted_on": origin.fitted_on,
     }
     lines = [f"{key}: {_scalar(value)}" for key, value in head.items()]
+    if origin.kernels:
+        lines.append("kernels: true")
     if origin.async_scheduling is not None:
         lines.append(f"async_scheduling: {str(origin.async_scheduling).lower()}")
     lines.append("errors:" if errors else "errors: []")

@@ -101,6 +101,7 @@ def _origin(recipe: Recipe, values: Coefficients, fixed: Mapping[str, float | No
         recipe.async_scheduling,
         recipe.version,
         given=given,
+        kernels=recipe.kernels,
         server=recipe.server,
     )
 

@@ -71,6 +71,8 @@ class Recipe:
         Starting values of the fit that differ from the default.
     version : int
         Of the preset; increases when a value changes.
+    kernels : bool
+        Whether the kernels alone were measured.
     server : mapping of str to value
         What is known of the measured server.
     """
@@ -87,6 +89,7 @@ class Recipe:
     start: Mapping[str, float] = field(default_factory=dict)
     async_scheduling: bool | None = None
     version: int = 2
+    kernels: bool = False
     server: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -124,13 +127,14 @@ class Served:
 def _kernels(name: str, gpu: str, engine: str, given: Mapping[str, tuple[float | None, str]]) -> Recipe:
     return Recipe(
         name=name,
-        description=f"Sums of vLLM's bf16 kernels on {gpu}: no CPU, no sampler; 10 to 35 % below served steps of vLLM",
+        description=f"Sums of vLLM's bf16 kernels on {gpu}: no CPU, no sampler; 10 to 70 % below served steps of vLLM",
         gpu=gpu,
         engine=engine,
         fitted_on=f"{AICONFIGURATOR}: kernels of decode and prefill, Llama 3 8B and 70B, Qwen3 8B and 32B, TP 1 to 8",
         cases=_steps(gpu, "aiconfigurator"),
         free=[key for key in KERNELS if key not in given],
         given=given,
+        kernels=True,
     )
 
 
@@ -144,6 +148,7 @@ def _mixed(name: str, gpu: str) -> Recipe:
         cases=_steps(gpu, "llmservingsim"),
         free=MIXED,
         given={"bandwidth_share": ASSUMED_BANDWIDTH},
+        kernels=True,
     )
 
 
