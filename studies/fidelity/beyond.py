@@ -17,6 +17,7 @@ from simqueue.calibration import Case, ServedCase, fit, percent_errors, predict
 from simqueue.hardware import load_gpu, load_model
 from simqueue.steptime import Coefficients, load_preset
 from simqueue.steptime.validity import Regime
+from studies.fidelity.blackwell import compare_blackwell
 from studies.fidelity.evaluate import Percent
 from studies.fidelity.recipes import CHUNKS, RECIPES, Recipe, Served
 from studies.fidelity.tables import table
@@ -41,6 +42,7 @@ def beyond(folder: Path) -> list[Beyond]:
         *_left_out("other batches", folder, lambda case: _decodes(case) >= _MANY, f"{_MANY} clients and more"),
         *_other_numbers(folder),
         *(_foreign(folder, *one) for one in _FOREIGN),
+        *_blackwell(folder),
         *_tokens(folder),
     ]
 
@@ -104,11 +106,22 @@ def _foreign(folder: Path, regime: Regime, preset: str, runs: Served, gpu: str) 
     return Beyond(regime, what, percent_errors(cases, predict(cases, load_preset(preset).coefficients)))
 
 
+def _blackwell(folder: Path) -> Iterator[Beyond]:
+    """Yield presets of the H200 on B200, with the model that they were fitted to."""
+    for one in compare_blackwell(folder):
+        if (one.preset, one.runs.model) in _ON_BLACKWELL:
+            yield Beyond("another GPU", f"`{one.preset}` on {one.runs.model}, b200", one.tpot)
+
+
+_ON_BLACKWELL: Final = (("vllm-h200", "llama-3.1-70b"), ("vllm-h200-minimax-m2.5", "minimax-m2.5"))
+"""Preset, and the model that it was fitted to on H200."""
+
 _TOKENS: Final[tuple[tuple[Regime, str, str, str], ...]] = (
     ("another model", "vllm-h100-llama-8b", "Qwen/Qwen3-32B", "qwen3-32b"),
     ("another model", "vllm-h100-llama-8b", "google/gemma-3-27b-it", "gemma-3-27b"),
     ("another model", "vllm-h100-qwen3-32b", "meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"),
     ("another model", "vllm-h100-qwen3-32b", "google/gemma-3-27b-it", "gemma-3-27b"),
+    ("kernels alone", "vllm-h100-kernels", "meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"),
     ("another kind of model", "vllm-h100", "Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
     ("another kind of model", "vllm-h100", "Qwen/Qwen3-235B-A22B-Instruct-2507", "qwen3-235b-a22b"),
     ("another kind of model", "vllm-h100", "openai/gpt-oss-120b", "gpt-oss-120b"),
