@@ -31,7 +31,7 @@ GLOSSARY: Final[dict[str, str]] = {
     "load": "The arrival rate divided by the highest rate that the policy can sustain. From 1 on, the queue grows, "
     "unless something bounds it.",
     "limited by": "What limits the highest rate: slots (running requests), tokens (the token budget of a step), "
-    "kv (memory) or compute (the time of the steps).",
+    "kv (memory), compute (the time of the steps) or the front end.",
     "overloaded": "Whether more work comes than can be done: the queue grows as long as the run lasts, and latencies "
     "depend on its length, unless it is bounded.",
     "bounded": "Whether timeouts or a full queue keep the queue from growing, so that there is a steady state.",

@@ -29,7 +29,7 @@ def proposal(model: Model, gpu: Gpu, tensor_parallel: int, engine: str = "vllm")
     _, name, different = min(near)
     but = f", though for {' and '.join(different)}" if different else ""
     return (
-        "step_time: no preset is named: the ideal roofline is a lower bound, and steps of servers take longer; "
+        "step_time: no preset is named, and the ideal roofline is a lower bound; "
         f"the nearest measured server is preset: {name}{but}"
     )
 

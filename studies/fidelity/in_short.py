@@ -46,7 +46,7 @@ def in_short(steps: Sequence[Compared], replays: Sequence[Replay], names: Sequen
     rows = [(f"steps, {one.gpu}, mean", f"{error_row('', one.calibrated).mape:.1f}", "-") for one in kernels]
     rows += [(f"{what}", _span(_held_out(names, what)), target) for what, target in _TARGETS.items()]
     for one in replays:
-        measured, simulated = (float(np.mean(side["e2el"])) for side in (one.measured, one.simulated))
+        measured, simulated = (float(np.mean(side["e2el_ms"])) for side in (one.measured, one.simulated))
         rows.append((f"mean E2EL of the replay on {one.run.gpu}", f"{100 * abs(simulated / measured - 1):.1f}", "5"))
     yield table(("what", "error %", "wanted at most"), rows)
     yield "What others publish:\n"

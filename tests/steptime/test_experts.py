@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.integrate import quad
-from scipy.stats import beta
+from scipy.stats import betabinom
 
 from simqueue.errors import InputError
 from simqueue.hardware import load_gpu, load_model
@@ -103,16 +102,15 @@ def test_rates_that_were_not_measured_are_those_of_another_gpu_and_noted() -> No
     correlation=st.floats(0.01, 0.6),
     tokens=st.integers(1, 400),
 )
-def test_distinct_experts_are_an_integral_over_their_popularity(
+def test_distinct_experts_are_those_of_a_beta_binomial_distribution(
     active: int, others: int, correlation: float, tokens: int
 ) -> None:
-    """The closed form is the mean of 1 - (1 - p)^T over a beta distribution of p; one token reaches its own experts."""
+    """An expert is missed if none of T draws of a beta-binomial distribution hits it; one token reaches its own."""
     experts = active + others
     mean, total = active / experts, 1 / correlation - 1
-    popularity = beta(mean * total, (1 - mean) * total)
-    missed = quad(lambda u: (1 - popularity.ppf(u)) ** tokens, 0, 1, limit=200)[0]
+    missed = float(betabinom(tokens, mean * total, (1 - mean) * total).pmf(0))
     found = routed_to(experts, active, correlation, tokens)
-    assert found == pytest.approx(experts * (1 - missed), rel=2e-3)
+    assert found == pytest.approx(experts * (1 - missed), rel=1e-7)
     assert found <= routed_to(experts, active, 0.0, tokens) * (1 + 1e-9)
     assert routed_to(experts, active, correlation, 1) == pytest.approx(active, rel=1e-9)
 

@@ -171,4 +171,4 @@ def test_a_preset_knows_how_experts_were_on_its_gpus() -> None:
         settings = RooflineSettings(preset=name, expert_parallel=expert_parallel)
         built = build(settings, model, gpu, 4)
         assert isinstance(built, CalibratedStepTime)
-        assert [note for note in built.notes if "experts" in note] == ([] if said is None else [said])
+        assert [note.text for note in built.notes if "experts" in note.text] == ([] if said is None else [said])
