@@ -23,7 +23,7 @@ from studies.fidelity.recipes import CHUNKS, RECIPES, Recipe, Served
 from studies.fidelity.tables import table
 from studies.fidelity.token_times import rows_of_tokens
 
-_MANY: Final = 64
+_MANY: Final = 32
 """Requests that run in a mean step, from which on a row is one of many."""
 
 
@@ -39,7 +39,9 @@ class Beyond:
 def beyond(folder: Path) -> list[Beyond]:
     """Return the errors of every regime, in the order of `Regime`."""
     return [
-        *_left_out("other batches", folder, lambda case: _decodes(case) >= _MANY, f"{_MANY} clients and more"),
+        *_left_out(
+            "other batches", folder, lambda case: _decodes(case) >= _MANY, f"rows of {_MANY} and more running requests"
+        ),
         *_other_numbers(folder),
         *(_foreign(folder, *one) for one in _FOREIGN),
         *_blackwell(folder),

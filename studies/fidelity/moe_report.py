@@ -34,8 +34,9 @@ Closed loops as above, simulated in the same way. In the first table each preset
 fitted to; its file has the error of rows left out one in five. The kernels are those of the layers above, except that
 presets of gpt-oss have rates of experts of their own: MXFP4 was measured on the H200 only, and servers run a faster
 kernel. Fitted beside that are a time per sequence, a time per layer with experts, and how often tokens use the same
-experts, as far as the rows determine them. TTFT is not fitted; it lacks what happens outside of the GPU. The worst rows
-of gpt-oss on H100 contradict others: at 32 clients and 1,024 tokens, four GPUs take 15.9 ms per token, two take 10.9.
+experts, as far as the rows determine them; for vLLM and SGLang, TTFT too, with a front end as above. TTFTs of
+TensorRT-LLM were not fitted: no front end explains them together with TPOT. The worst rows of gpt-oss on H100
+contradict others: at 32 clients and 1,024 tokens, four GPUs take 15.9 ms per token, two take 10.9.
 """
 
 _LEFT_OUT: Final = """\
