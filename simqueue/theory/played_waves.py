@@ -16,7 +16,8 @@ from simqueue.theory.limits import Capacity, Resource, Server
 from simqueue.theory.played import Played, bounds, servable
 from simqueue.theory.waves import row_blocks, wave_seconds
 
-_MOST_WAVES = 600
+_WAVES, _MOST_WAVES, _ROWS = 600, 3000, 40_000
+"""Waves that are gathered, at least and at most, and their rows: more waves if they are small."""
 _MOST_REQUESTS = 65_536
 _SECTIONS = 6
 _OFTEN = 0.5
@@ -52,7 +53,8 @@ def played_waves(
         return None
     chosen = np.random.default_rng(0).integers(len(prompts), size=_MOST_REQUESTS)
     pairs = zip(prompts[chosen].tolist(), outputs[chosen].tolist(), strict=True)
-    waves = list(islice(_waves(pairs, server), _MOST_WAVES))
+    many = min(_MOST_WAVES, max(_WAVES, _ROWS // server.max_num_seqs))
+    waves = list(islice(_waves(pairs, server), many))
     if len(waves) < 2 * _SECTIONS:
         return None
     seconds = np.array([wave_seconds(step, one.rows, one.prompt, one.output, each=False) for one in waves])
