@@ -75,7 +75,7 @@ def test_two_checkpoints_decide(least: int, more: int) -> None:
 def test_few_looks_cover_more_than_many() -> None:
     """Means of lognormal values until they are known to 15 %: stopping at any size covers less than at checkpoints.
 
-    The interval is the mean ± two standard errors. Of 6,000 sequences, 91 and 93 % contain the mean.
+    The interval is the mean ± two standard errors.
     """
     rng, sizes, n = np.random.default_rng(8), checkpoints(10, 400), np.arange(1, 401)
     many = few = 0
@@ -87,7 +87,7 @@ def test_few_looks_cover_more_than_many() -> None:
         many += covers[9 + int(np.argmax(narrow[9:]))]
         few += covers[next(size for size in sizes[1:] if all(narrow[one - 1] for one in deciding(sizes, size))) - 1]
     assert few > many + 10
-    assert few > 1000 * (0.93 - 3 * (0.93 * 0.07 / 1000) ** 0.5)
+    assert few >= 900  # what precision promises
 
 
 @given(st.floats(0.001, 0.9))
