@@ -74,7 +74,7 @@ def test_other_gaps_and_services(arrivals: dict[str, Any], service: Any, beyond_
     if exact is None:
         busy = gamma_m1_root(0.5, 1, math.inf)
         exact = busy * math.exp(-(1 - busy) * beyond_s)
-    found = sq.rare.tail(arrivals, service, beyond_s, paths=500, repetitions=20, seed=4, confidence=0.999)
+    found = sq.rare.tail(arrivals, service, beyond_s, paths=500, repetitions=30, seed=4, confidence=0.999)
     assert found.low is not None
     assert found.high is not None
     assert found.low < exact < found.high
