@@ -18,9 +18,8 @@ from simqueue.theory.played import played
 from simqueue.theory.rhythm import keeps_rhythm
 
 NEAR = 1.25
-"""If the limits by slots and by token budget are within this factor, and the budget is below SMALL prompts, simulated
-capacities were 3 to 15 % below the closed form (8B on the roofline of an H100, 64 slots, budgets of 512 to 1,536,
-prompts of 1,050 tokens)."""
+"""If the limits by slots and by token budget are within this factor, and the budget is below SMALL prompts, prompts
+wait for the budget while they hold slots, and the closed form knows only that they wait."""
 SMALL = 2.0
 DEVIATIONS = 3.0
 """The pool counts as full at times if its mean level is within so many standard deviations of the top. Those of the

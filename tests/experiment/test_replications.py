@@ -392,7 +392,7 @@ def test_a_closed_loop_is_not_called_stable() -> None:
 
 @pytest.mark.parametrize(("budget", "cautious"), [(1024, True), (2048, False), (8192, False)])
 def test_a_tight_budget_puts_the_law_in_doubt(budget: int, *, cautious: bool) -> None:
-    """If slots and a budget of one prompt limit together, the capacity law is 10 % off and there is a caution."""
+    """If slots and a budget of one prompt limit together, prompts hold slots while they wait: there is a caution."""
     made = {
         "model": "llama-3.1-8b",
         "gpu": "h100-sxm",
