@@ -15,7 +15,6 @@ from itertools import cycle
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from simqueue.steptime.base import StepTime
@@ -35,11 +34,12 @@ _GENERATIONS = 8
 """Requests that are played, at least, over those that run at one time: so that a section is not shorter than the time
 in which equal requests, which started together, end together."""
 _WARM_UP = 0.25
-_SECTIONS = 6
+SECTIONS = 6
 _LEAST_IN_SECTION = 5
 _CERTAIN = 0.08
 """What the bounds allow beside chance: the simplifications of the play, and what the sample does not contain."""
-_CONFIDENCE = 0.95
+QUANTILE = 2.570581835636314
+"""Student's, for 95 % and `SECTIONS`. To compute it would load scipy.special: a tenth of the time of a short run."""
 _MANY_EVICTIONS = 0.05
 """With more evictions per request it is the pool that limits, whatever the head of the queue waits for."""
 _DECODE_GROUPS, _PROMPT_GROUPS = 8, 24
@@ -108,9 +108,8 @@ def played(
 
 
 def bounds(rate: float, rates: NDArray[np.float64]) -> tuple[float, float]:
-    """Return bounds of a rate that was seen in a play, from the rates of its sections."""
-    quantile = scipy.special.stdtrit(len(rates) - 1, (1 + _CONFIDENCE) / 2)
-    half = _CERTAIN + float(quantile * rates.std(ddof=1)) / math.sqrt(len(rates)) / rate
+    """Return bounds of a rate that was seen in a play, from the rates of its `SECTIONS`."""
+    half = _CERTAIN + QUANTILE * float(rates.std(ddof=1)) / math.sqrt(SECTIONS) / rate
     return rate * max(0.0, 1 - half), rate * (1 + half)
 
 
@@ -147,10 +146,10 @@ def _marks(ends: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Return the contents at which sections of the play end: in each, about equally many requests leave."""
     if len(ends) < 2:
         return None
-    ranks = np.linspace(_WARM_UP * (len(ends) - 1), len(ends) - 1, _SECTIONS + 1).astype(int)
+    ranks = np.linspace(_WARM_UP * (len(ends) - 1), len(ends) - 1, SECTIONS + 1).astype(int)
     marks = np.unique(ends[ranks])
     least = np.diff(np.searchsorted(ends, marks, side="right"))
-    return marks if len(marks) == _SECTIONS + 1 and least.min() >= _LEAST_IN_SECTION else None
+    return marks if len(marks) == SECTIONS + 1 and least.min() >= _LEAST_IN_SECTION else None
 
 
 def _durations(step: StepTime, contents: Sequence[Content]) -> NDArray[np.float64]:

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from simqueue.steptime.base import StepTime
 from simqueue.theory.limits import Capacity, Resource, Server
-from simqueue.theory.played import Played, bounds, servable
+from simqueue.theory.played import SECTIONS, Played, bounds, servable
 from simqueue.theory.waves import row_blocks, wave_seconds
 
 _WAVES, _MOST_WAVES, _ROWS = 600, 3000, 40_000
 """Waves that are gathered, at least and at most, and their rows: more waves if they are small."""
 _MOST_REQUESTS = 65_536
-_SECTIONS = 6
 _OFTEN = 0.5
 """Share of the waves that the pool cuts from which on it is what limits."""
 
@@ -55,11 +54,11 @@ def played_waves(
     pairs = zip(prompts[chosen].tolist(), outputs[chosen].tolist(), strict=True)
     many = min(_MOST_WAVES, max(_WAVES, _ROWS // server.max_num_seqs))
     waves = list(islice(_waves(pairs, server), many))
-    if len(waves) < 2 * _SECTIONS:
+    if len(waves) < 2 * SECTIONS:
         return None
     seconds = np.array([wave_seconds(step, one.rows, one.prompt, one.output, each=False) for one in waves])
     rows, outputs, cut = (np.array([getattr(one, name) for one in waves]) for name in ("rows", "output", "cut"))
-    sections = np.array_split(np.arange(len(waves)), _SECTIONS)
+    sections = np.array_split(np.arange(len(waves)), SECTIONS)
     rates = np.array([rows[one].sum() / seconds[one].sum() for one in sections])
     rate = float(rows.sum() / seconds.sum())
     binding: Resource = "kv" if cut.mean() > _OFTEN else "slots"

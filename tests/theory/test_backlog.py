@@ -7,6 +7,7 @@ from itertools import cycle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 
 from simqueue.kvcache import PagedKVCache
 from simqueue.request import Job, Request
@@ -18,6 +19,7 @@ from simqueue.schedulers.keys import ChunkedSettings, ContinuousSettings
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.theory.backlog import Backlog
 from simqueue.theory.limits import Server
+from simqueue.theory.played import QUANTILE, SECTIONS
 
 REQUESTS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 12)), min_size=1, max_size=12)
 ROUNDS = 4
@@ -121,3 +123,8 @@ def test_a_prefix_cache_finds_what_is_left_of_an_evicted_request() -> None:
         computed[keeps] = [one.prompt_tokens for one in backlog.contents if one.prompt_tokens]
     assert computed[True][:2] == [6 + 6, 4 + 6]
     assert computed[False][:2] == [6 + 6, 11 + 6]
+
+
+def test_bounds_have_students_quantile() -> None:
+    """The stored quantile is the one of SciPy for the degrees of freedom that the sections have."""
+    assert stdtrit(SECTIONS - 1, 0.975) == pytest.approx(QUANTILE, rel=1e-12)
