@@ -115,7 +115,7 @@ def from_sample(
         output_variance=float(o.var()),
         product=float((p * o).mean()),
         shorter_of_two=_shorter_of_two(o),
-        longest=_longest(np.sort(p), np.sort(o)),
+        longest=_longest(p, o),
         cached=None if cached is None else _cached(p, np.asarray(cached, dtype=np.float64), shared),
     )
 
@@ -151,7 +151,7 @@ def from_moments(
         output_variance=output[1],
         product=prompt[0] * output[0],
         shorter_of_two=_shorter_of_two(o),
-        longest=_longest(np.sort(np.asarray(prompts, dtype=np.float64)), np.sort(o)),
+        longest=_longest(np.asarray(prompts, dtype=np.float64), o),
     )
 
 
@@ -165,11 +165,18 @@ def _shorter_of_two(outputs: NDArray[np.float64]) -> float:
 def _longest(prompts: NDArray[np.float64], outputs: NDArray[np.float64]) -> Longest:
     edges = np.linspace(0, 1, _PARTS + 1)
 
-    def parts(ranked: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-        if ranked[0] == ranked[-1]:
-            return ranked[:1]
-        reached = (np.arange(len(ranked) + 1) / len(ranked)) ** n  # the longest of n is below the i-th rank
-        below = np.concatenate(([0.0], np.cumsum(ranked * np.diff(reached))))
-        return np.diff(np.interp(edges, reached, below)) * _PARTS
+    def of(sample: NDArray[np.float64]) -> Callable[[int], NDArray[np.float64]]:
+        values, counts = np.unique(sample, return_counts=True)  # lengths are whole numbers: few values, many requests
+        shares = np.concatenate(([0.0], np.cumsum(counts))) / len(sample)
 
-    return lambda n: (parts(prompts, n), parts(outputs, n))
+        def parts(n: int) -> NDArray[np.float64]:
+            if len(values) == 1:
+                return values
+            reached = shares**n  # the longest of n is at most each value
+            below = np.concatenate(([0.0], np.cumsum(values * np.diff(reached))))
+            return np.diff(np.interp(edges, reached, below)) * _PARTS
+
+        return parts
+
+    of_prompts, of_outputs = of(prompts), of(outputs)
+    return lambda n: (of_prompts(n), of_outputs(n))
