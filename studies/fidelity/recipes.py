@@ -209,7 +209,7 @@ def _served(
     )
 
 
-def _tokens(name: str, gpu: str, model: str, what: str) -> Recipe:
+def _tokens(name: str, gpu: str, model: str, what: str, free: Sequence[str] = ("seq_us", "step_ms")) -> Recipe:
     """Return the recipe of a saturated server of which the time between tokens is known, and no TTFT."""
     return Recipe(
         name=name,
@@ -219,7 +219,7 @@ def _tokens(name: str, gpu: str, model: str, what: str) -> Recipe:
         fitted_on=f"{MLENERGY}: median time between tokens of a saturated server, {what}; prompts of {PROMPT_TOKENS} "
         "tokens assumed",
         cases=lambda folder: token_cases(folder, model),
-        free=("seq_us", "step_ms"),
+        free=free,
         base=f"vllm-{gpu.partition('-')[0]}-kernels",
         version=1,
     )
@@ -264,6 +264,20 @@ RECIPES: Final = (
         server={"version": "0.12.0", "max_num_batched_tokens": CHUNKS, "gpu_memory_utilization": MEMORY_SHARE},
     ),
     _tokens("vllm-h100-llama-8b", "h100-sxm", "llama-3.1-8b", "Llama 3.1 8B in bf16, one GPU"),
+    _tokens(
+        "vllm-h100-qwen3-30b-a3b",
+        "h100-sxm",
+        "qwen3-30b-a3b",
+        "Qwen3 30B-A3B in bf16, one and two GPUs",
+        ("seq_us", "expert_layer_us"),
+    ),
+    _tokens(
+        "vllm-h100-qwen3-235b",
+        "h100-sxm",
+        "qwen3-235b-a22b",
+        "Qwen3 235B-A22B in bf16, whole experts on eight GPUs",
+        ("seq_us", "expert_layer_us"),
+    ),
     _served(
         "vllm-h200",
         "h200-sxm",

@@ -30,6 +30,7 @@ from studies.fidelity.moe_layers import FittedLayers, fit_layers, layer_cases
 from studies.fidelity.moe_report import layer_section, served_section, token_section
 from studies.fidelity.moe_served import FITTED, LEFT_OUT, ServedExperts, TokenTimes, compare_experts, compare_tokens
 from studies.fidelity.power import FittedPower, fit_power, power_cases, power_section
+from studies.fidelity.recipes import RECIPES
 from studies.fidelity.replay import METRICS, RUNS, VERSION, Replay, replay
 from studies.fidelity.tables import table
 
@@ -191,7 +192,7 @@ def write_report(found: Findings, out: Path) -> list[Path]:
         *_replay_section(found.replays),
         *beyond_section(found.foreign),
         *power_section(found.power),
-        *_preset_section(found),
+        *_preset_section(),
         *_left_out_section(found.left_out, found.beyond),
     ]
     report.write_text("\n".join([_HEAD, *sections]) + "\n", encoding="utf-8")
@@ -353,15 +354,13 @@ def _p95(values: np.ndarray) -> float:
     return float(np.percentile(values, 95))
 
 
-def _preset_section(found: Findings) -> Iterator[str]:
+def _preset_section() -> Iterator[str]:
     yield "## The presets\n"
     yield (
         "The data that each preset was fitted to, its errors as stated in its file (5-fold: every fifth row is "
         "predicted by a fit to the others), and the values that the data does not determine.\n"
     )
-    fitted = [one.preset for one in found.steps] + [one.tpot.preset for one in found.served]
-    fitted += [one.choice.preset for one in found.experts]
-    names = dict.fromkeys([*fitted, *(recipe.name for recipe in BLACKWELL_RECIPES)])
+    names = [recipe.name for recipe in (*RECIPES, *BLACKWELL_RECIPES)]
     rows = []
     for name in names:
         card = load_preset(name).card

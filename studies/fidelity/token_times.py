@@ -15,14 +15,18 @@ PROMPT_TOKENS: Final = 200
 """Assumed prompt of a chat or a question; the source does not say it."""
 TASKS: Final = ("lm-arena-chat", "gpqa")
 """Tasks with short prompts."""
-DENSE: Final = {"meta-llama/Llama-3.1-8B-Instruct": "llama-3.1-8b"}
-"""Name of the data -> name of the library, of the dense models that presets are fitted to."""
+NAMES: Final = {
+    "llama-3.1-8b": ("meta-llama/Llama-3.1-8B-Instruct",),
+    "qwen3-30b-a3b": ("Qwen/Qwen3-30B-A3B-Instruct-2507", "Qwen/Qwen3-30B-A3B-Thinking-2507"),
+    "qwen3-235b-a22b": ("Qwen/Qwen3-235B-A22B-Instruct-2507", "Qwen/Qwen3-235B-A22B-Thinking-2507"),
+}
+"""Name of the library -> names of the data, of the models that presets are fitted to."""
 
 
 def token_cases(folder: Path, model: str) -> list[StepCase]:
-    """Return the median times between tokens of a dense model on H100, served in bf16."""
-    (named,) = (name for name, one in DENSE.items() if one == model)
-    return rows_of_tokens(folder, named, load_model(model), load_gpu("h100-sxm"))
+    """Return the median times between tokens of a model on H100, served in bf16."""
+    served, gpu = load_model(model).with_precision(everything="bf16"), load_gpu("h100-sxm")
+    return [case for named in NAMES[model] for case in rows_of_tokens(folder, named, served, gpu)]
 
 
 def rows_of_tokens(folder: Path, named: str, model: Model, gpu: Gpu) -> list[StepCase]:
