@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from simqueue.errors import InputError
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
 from simqueue.schedulers.registry import is_built_in
@@ -101,6 +103,9 @@ def _case(scenario: ResolvedScenario, policy: ResolvedPolicy) -> _Case | str:
     workload = scenario.workload
     if workload is None or workload.can_time_out or workload.max_concurrency is not None:
         return "there must be one workload, without timeout_s (its own or of a class) and max_concurrency"
+    before = _before_the_server(scenario, policy)
+    if before:
+        return before
     arrivals, lengths = workload.arrivals, workload.independent_lengths
     if not isinstance(arrivals, PoissonArrivalsSettings) or lengths is None:
         return "arrivals must be Poisson, and lengths independent"
@@ -113,6 +118,18 @@ def _case(scenario: ResolvedScenario, policy: ResolvedPolicy) -> _Case | str:
     return _other_limits(case, policy.kv_cache.tokens) or case
 
 
+def _before_the_server(scenario: ResolvedScenario, policy: ResolvedPolicy) -> str:
+    """Return what keeps requests from the server or delays them on their way, or an empty text if nothing does."""
+    if scenario.max_queued_requests is not None:
+        return "max_queued_requests must not be set: requests that find the queue full are rejected"
+    return "" if policy.front_end is None else "there must be no front_end: requests wait and take time there, too"
+
+
+def _longest(lengths: LengthDistribution) -> int:
+    """Return a length that one request in a billion reaches."""
+    return int(lengths.of_uniforms(np.array([1 - 1e-9]))[0])
+
+
 def _other_limits(case: _Case, pool_tokens: int) -> str:
     """Return what else can limit the policy, besides slots and step time, or an empty text if nothing does."""
     settings, scheduler = case.policy.settings, case.policy.scheduler
@@ -120,6 +137,9 @@ def _other_limits(case: _Case, pool_tokens: int) -> str:
         return f"the scheduler must be static, continuous with prefill: mixed, or chunked; it is {scheduler}"
     if not is_built_in(scheduler):
         return f"the scheduler {scheduler} must be that of simqueue"
+    longest = case.policy.longest_request_tokens
+    if longest is not None and _longest(case.prompt) + _longest(case.output) > longest:
+        return f"no request may be longer than max_model_len, which is {longest}"
     busiest = min(case.slots, 20 + 4 * case.rate)
     if pool_tokens < busiest * (case.prompt.mean() + 12 * case.output.mean()):
         return "the KV pool must not be the limit"

@@ -59,6 +59,35 @@ def test_requests_that_time_out_have_no_exact_theory(where: str) -> None:
     assert predict(usual, usual.policies[0]).model == "M/D/1"
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("front_end", {"network_ms": 100}),
+        ("front_end", {"output_us": 1}),
+        ("max_queued_requests", 1000),
+        ("max_model_len", 10),
+    ],
+)
+def test_what_the_theory_does_not_know_is_named(key: str, value: Any) -> None:
+    """It changes who is served, or when: there is nothing to compare with, and the reason names the key."""
+    (found,) = verify(from_mapping(scenario() | {key: value}))
+    assert found.verdict == NO_THEORY
+    resolved = from_mapping(scenario() | {key: value}).resolve()
+    assert key in predict(resolved, resolved.policies[0]).why_not
+
+
+def test_a_front_end_that_takes_no_time_changes_no_theory() -> None:
+    """Also one that the policy leaves out; and max_model_len, if no request is longer (10 + 1 tokens)."""
+    for made in (
+        scenario() | {"front_end": {"network_ms": 0}},
+        scenario() | {"max_model_len": 11},
+        scenario()
+        | {"front_end": {"network_ms": 9}, "policies": {"one": scenario()["policies"]["one"] | {"front_end": None}}},
+    ):
+        resolved = from_mapping(made).resolve()
+        assert predict(resolved, resolved.policies[0]).model == "M/D/1"
+
+
 def test_nothing_runs_where_there_is_no_theory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if other scenarios have rows that are looked at together."""
     monkeypatch.setattr(verification, "run", lambda *_, **__: pytest.fail("it ran"))
