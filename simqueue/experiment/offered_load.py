@@ -29,6 +29,8 @@ _OF_CAPACITY: Mapping[str, Callable[[Capacity], Any]] = {
     "capacity_rps": lambda limit: limit.max_rate_rps,
     "binding": lambda limit: limit.binding,
     "limits_rps": lambda limit: {name: _finite(rate) for name, rate in limit.felt_rps.items()},
+}
+_OF_SATURATED_GPU: Mapping[str, Callable[[Capacity], float]] = {
     "steps_per_request": lambda limit: limit.steps_per_request,
     "saturated_step_ms": lambda limit: 1000 * limit.step_s,
     "saturated_running": lambda limit: limit.running,
@@ -39,7 +41,7 @@ _OF_ESTIMATE: Mapping[str, Callable[[OperatingPoint], float]] = {
     "estimated_e2el_ms": lambda point: 1000 * point.e2el_s,
     "estimated_running": lambda point: point.running,
 }
-"""Key and value of each plain value about the capacity and about the estimates."""
+"""Key and value of each plain value about the capacity, the GPU at that rate and the estimates."""
 
 
 def _finite(value: float) -> float | None:
@@ -122,8 +124,10 @@ class PolicyLoad:
     def plain(self) -> dict[str, Any]:
         """Return what is known as plain values: None if undefined or without a limit."""
         limit, point = self.capacity, self.estimate
+        saturated = None if limit is None or limit.binding == "front end" else limit
         return {
             **{key: None if limit is None else value(limit) for key, value in _OF_CAPACITY.items()},
+            **{key: None if saturated is None else value(saturated) for key, value in _OF_SATURATED_GPU.items()},
             "capacity_low_rps": self.low_rps,
             "capacity_high_rps": self.high_rps,
             "load": self.load,
@@ -165,14 +169,18 @@ def policy_loads(
     found = {}
     for policy in scenario.policies:
         name = policy.name
-        described = _within(server(built[name]), scenario)
+        described = server_of(scenario, built[name])
         found[name] = _policy_load(policy, built[name], described, load, runs.get(name), estimates=estimates)
     return found
 
 
-def _within(described: Server | None, scenario: ResolvedScenario) -> Server | None:
-    """Return a server with no more seats than clients have requests in flight: `max_concurrency` of the workload."""
+def server_of(scenario: ResolvedScenario, built: Policy) -> Server | None:
+    """Return the limits of a policy in a scenario; None if the policy does not declare them.
+
+    There are no more seats than clients have requests in flight: `max_concurrency` of the workload.
+    """
     limit = None if scenario.workload is None else scenario.workload.max_concurrency
+    described = server(built)
     if described is None or limit is None:
         return described
     return replace(described, max_num_seqs=min(described.max_num_seqs, limit))
@@ -193,39 +201,21 @@ def _policy_load(
         return PolicyLoad(None, None, None, f"no capacity law for the scheduler '{policy.scheduler}'")
     try:
         asked = asked_of(built, load, recording)
-        found = loaded(policy.step_time, described, asked, estimates=estimates)
-        return found if policy.front_end is None else _behind(found, policy.front_end, asked)
+        return loaded(policy.step_time, described, asked, policy.front_end, estimates=estimates)
     except InputError as error:
         return PolicyLoad(None, None, None, str(error))
     except ArithmeticError as error:  # what is said about a run must not lose the run
         return PolicyLoad(None, None, None, f"the capacity law failed: {error}", failed=True)
 
 
-def _behind(found: PolicyLoad, times: FrontEndTimes, asked: Demand) -> PolicyLoad:
-    """Return the load of a policy with its front end."""
-    if found.capacity is None:
-        return found
-    capacity = behind_front_end(found.capacity, times, asked.lengths)
-    found = replace(found, capacity=capacity)
-    if capacity.binding == "front end" and found.doubt:
-        most_rps = capacity.max_rate_rps
-        if found.low_rps is not None and found.low_rps >= most_rps:
-            found = replace(found, doubt="", low_rps=None, high_rps=None)
-        elif found.high_rps is not None:
-            found = replace(found, high_rps=min(found.high_rps, most_rps))
-    if asked.rate_rps is None:
-        return found
-    load = asked.rate_rps / capacity.max_rate_rps
-    if found.estimate is None:
-        return replace(found, load=load)
-    waited_s = wait_s(times, asked.lengths, asked.rate_rps, asked.gap_scv)
-    if waited_s is None:
-        return replace(found, load=load, estimate=None, no_estimate="the front end is busy or overloaded")
-    return replace(found, load=load, estimate=with_front_end(found.estimate, times, asked.lengths, waited_s, load))
-
-
 def loaded(
-    step_time: StepTime, described: Server, asked: Demand, *, estimates: bool = True, known: Limit | None = None
+    step_time: StepTime,
+    described: Server,
+    asked: Demand,
+    front_end: FrontEndTimes | None,
+    *,
+    estimates: bool = True,
+    known: Limit | None = None,
 ) -> PolicyLoad:
     """Return capacity, load and, if they are wanted, estimates of one policy, which `described` describes.
 
@@ -234,35 +224,49 @@ def loaded(
     step_time : StepTime
     described : Server
     asked : Demand
+    front_end : FrontEndTimes or None
+        What requests go through before the server.
     estimates : bool
     known : Limit, optional
         The result of `limit_of`, which does not depend on the rate, if the caller has it.
     """
-    limit = known or limit_of(step_time, described, asked)
+    alone = known or limit_of(step_time, described, asked)
+    limit = alone if front_end is None else behind_front_end(alone, front_end, asked.lengths)
     found = PolicyLoad(limit.capacity, None, None, doubt=limit.doubt, low_rps=limit.low_rps, high_rps=limit.high_rps)
     if asked.rate_rps is None:
         return found
-    load = asked.rate_rps / limit.capacity.max_rate_rps
-    found = replace(found, load=load)
+    found = replace(found, load=asked.rate_rps / limit.capacity.max_rate_rps)
     if not estimates:
         return found
-    why = _no_estimates(step_time, described, asked, limit, load)
+    why = _no_estimates(step_time, described, asked, alone, asked.rate_rps)
     if why:
         return replace(found, no_estimate=why)
     point = operating_point(
-        step_time, asked.lengths, described, asked.rate_rps, gap_scv=asked.gap_scv, known=limit.capacity
+        step_time, asked.lengths, described, asked.rate_rps, gap_scv=asked.gap_scv, known=alone.capacity
     )
-    return replace(found, estimate=point)
+    found = replace(found, estimate=point)
+    return found if front_end is None else _later(found, front_end, asked)
 
 
-def _no_estimates(step_time: StepTime, described: Server, asked: Demand, limit: Limit, load: float) -> str:
-    """Return why there are no estimates, or an empty text."""
+def _later(found: PolicyLoad, times: FrontEndTimes, asked: Demand) -> PolicyLoad:
+    """Return a load with the time in the front end in its estimates."""
+    if found.load is None or found.estimate is None or asked.rate_rps is None:
+        return found
+    waited_s = wait_s(times, asked.lengths, asked.rate_rps, asked.gap_scv)
+    if waited_s is None:
+        return replace(found, estimate=None, no_estimate="the front end is busy or overloaded")
+    return replace(found, estimate=with_front_end(found.estimate, times, asked.lengths, waited_s, found.load))
+
+
+def _no_estimates(step_time: StepTime, described: Server, asked: Demand, limit: Limit, rate_rps: float) -> str:
+    """Return why there are no estimates of the server without its front end, or an empty text."""
+    load = rate_rps / limit.capacity.max_rate_rps
     outside = asked.irregular or outside_domain(step_time, asked.lengths, described, limit.capacity, load)
     if outside:
         return outside
     if asked.gap_scv > MOST_GAP_SCV:
         return f"gaps between arrivals have a squared CV of {asked.gap_scv:.3g}; at most {MOST_GAP_SCV:g} was compared"
-    return "the capacity is not sure" if limit.doubt else ""
+    return f"how fast the steps carry requests is not sure: {limit.doubt}" if limit.doubt else ""
 
 
 def server(built: Policy) -> Server | None:

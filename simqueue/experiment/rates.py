@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from simqueue.errors import InputError
 from simqueue.experiment.build import build_all
 from simqueue.experiment.demand import Offered, asked_of, offered
 from simqueue.experiment.limit import limit_of
-from simqueue.experiment.offered_load import PolicyLoad, loaded, server
+from simqueue.experiment.offered_load import PolicyLoad, loaded, server_of
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import run
 from simqueue.results.classes import ALL_CLASSES
@@ -69,7 +70,7 @@ def curves(scenario: ResolvedScenario, points: int = 60) -> list[Curve]:
     found = []
     built = build_all(scenario)
     for policy in scenario.policies:
-        described = server(built[policy.name])
+        described = server_of(scenario, built[policy.name])
         if described is None:
             continue
         try:
@@ -77,12 +78,12 @@ def curves(scenario: ResolvedScenario, points: int = 60) -> list[Curve]:
             limit = limit_of(policy.step_time, described, asked)
         except InputError:
             continue  # without a capacity there is no curve; the table says why
-        rates = np.linspace(0.02, 1.2, points) * limit.capacity.max_rate_rps
-        at = [replace(asked, rate_rps=float(rate)) for rate in rates]
-        loads = [loaded(policy.step_time, described, one, known=limit) for one in at]
-        found.append(
-            Curve(policy.name, limit.capacity.max_rate_rps, tuple(rates.tolist()), _values(loads, rates.tolist()))
-        )
+        at = partial(loaded, policy.step_time, described, front_end=policy.front_end, known=limit)
+        whole = at(asked, estimates=False).capacity
+        if whole is not None:
+            rates = (np.linspace(0.02, 1.2, points) * whole.max_rate_rps).tolist()
+            loads = [at(replace(asked, rate_rps=rate)) for rate in rates]
+            found.append(Curve(policy.name, whole.max_rate_rps, tuple(rates), _values(loads, rates)))
     return found
 
 

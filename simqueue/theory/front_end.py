@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from simqueue.frontend import FrontEndTimes
 from simqueue.theory.lengths import Lengths
-from simqueue.theory.limits import Capacity
+from simqueue.theory.limits import Limit
 from simqueue.theory.operating_point import OperatingPoint
 
 QUIET = 0.3
@@ -18,16 +18,22 @@ def occupied_s(times: FrontEndTimes, lengths: Lengths) -> float:
     return times.before_s(lengths.prompt) + times.output_token_s * lengths.output
 
 
-def behind_front_end(capacity: Capacity, times: FrontEndTimes, lengths: Lengths) -> Capacity:
-    """Return the capacity of a server with a front end."""
+def behind_front_end(limit: Limit, times: FrontEndTimes, lengths: Lengths) -> Limit:
+    """Return the capacity of a server with a front end, and how sure it is, from that of the server alone.
+
+    How fast a front end works is known, so that it bounds what is not known about the server behind it.
+    """
     each_s = occupied_s(times, lengths)
     if not each_s:
-        return capacity
-    rate_rps = 1 / each_s
-    limits = {**capacity.limits_rps, "front end": rate_rps}
-    if rate_rps >= capacity.max_rate_rps:
-        return replace(capacity, limits_rps=limits)
-    return replace(capacity, max_rate_rps=rate_rps, binding="front end", limits_rps=limits)
+        return limit
+    capacity, most_rps = limit.capacity, 1 / each_s
+    capacity = replace(capacity, limits_rps={**capacity.limits_rps, "front end": most_rps})
+    if most_rps < capacity.max_rate_rps:
+        capacity = replace(capacity, max_rate_rps=most_rps, binding="front end")
+    if not limit.doubt or (limit.low_rps is not None and limit.low_rps >= most_rps):
+        return Limit(capacity)
+    high_rps = most_rps if limit.high_rps is None else min(limit.high_rps, most_rps)
+    return replace(limit, capacity=capacity, high_rps=high_rps)
 
 
 def wait_s(times: FrontEndTimes, lengths: Lengths, rate_rps: float, gap_scv: float) -> float | None:

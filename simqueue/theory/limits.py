@@ -75,11 +75,11 @@ class Capacity:
     limits_rps : mapping of resource to float
         Largest rate if this were the only limit; for compute, if there were no other. None is below `max_rate_rps`.
     steps_per_request : float
-        g of the binding resource.
+        g of the binding resource; if that is the front end, of the one that binds behind it.
     step_s : float
-        Duration of an average step at saturation.
+        Duration of an average step if the GPU is saturated, which it is not if the front end binds.
     running : float
-        Requests in an average step at saturation.
+        Requests in an average step if the GPU is saturated.
     """
 
     max_rate_rps: float
@@ -130,4 +130,6 @@ class Limit:
             return f"the capacity is between {low_rps:.3g} and {high_rps:.3g} req/s"
         if low_rps is not None:
             return f"the capacity is at least {low_rps:.3g} req/s"
+        if high_rps is not None:
+            return f"the capacity is at most {high_rps:.3g} req/s"
         return "the error of the capacity is not known"
