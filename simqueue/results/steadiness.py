@@ -33,7 +33,7 @@ class OfferedLoad:
     load : float or None
         Arrival rate over capacity; None if either is unknown.
     binding : str or None
-        The resource that limits the capacity: slots, tokens, kv or compute.
+        The resource that limits the capacity: slots, tokens, kv, compute or front end.
     doubtful : bool
         Whether the capacity is less accurate than usual.
     capacity_rps : float or None

@@ -143,6 +143,17 @@ def test_capacity_as_json_and_figure(file: str, tmp_path: Path, capsys: pytest.C
     assert "limited by" in capsys.readouterr().out
 
 
+def test_capacity_shows_a_front_end_where_there_is_one(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its row is there if a policy has one: 1 / 100 ms. Of the GPU, which it keeps from being full, no state is told."""
+    assert run_command(["capacity", file]) == 0
+    assert "front end" not in capsys.readouterr().out
+    own = ["--set", "policies.whole.front_end.request_ms=100"]
+    assert run_command(["capacity", file, *own]) == 0
+    rows = {line.split("(")[0].strip(): line.split()[-2:] for line in capsys.readouterr().out.splitlines() if line}
+    assert sorted(rows["front end alone"]) == ["-", "10"]
+    assert any(line.startswith("running at capacity") and "-" in rows[line] for line in rows)
+
+
 def test_capacity_checks_itself_with_a_backlog(
     file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,13 @@ _ROWS = (
 """Label, unit and key of each row of the table."""
 _ACCURATE = 3
 """Percent by which the closed form was off where it is not in doubt, at P90."""
-_ON_DEMAND = ("capacity_low_rps", "capacity_high_rps", "simulated_rps", "simulated_half_width_rps")
+_ON_DEMAND = (
+    "capacity_low_rps",
+    "capacity_high_rps",
+    "simulated_rps",
+    "simulated_half_width_rps",
+    "limits_rps.front end",
+)
 
 
 def capacity(
@@ -113,8 +119,8 @@ def _notes(found: PolicyLoad, values: Mapping[str, Any]) -> list[str]:
 
 
 def _is_shown(key: str, values: Mapping[str, dict[str, Any]]) -> bool:
-    """Bounds and simulated rates are shown only if there are any."""
-    return key not in _ON_DEMAND or any(one.get(key) is not None for one in values.values())
+    """Bounds, simulated rates and front ends are shown only if there are any."""
+    return key not in _ON_DEMAND or any(_cell(one, key) != "-" for one in values.values())
 
 
 def _accuracy(found: Mapping[str, PolicyLoad], values: Mapping[str, dict[str, Any]]) -> str:
@@ -143,7 +149,7 @@ def _difference(found: PolicyLoad, values: Mapping[str, Any]) -> str:
 
 def _cell(values: Mapping[str, Any], key: str) -> str:
     outer, _, inner = key.partition(".")
-    value = values[outer]
+    value = values.get(outer)
     if inner and value is not None:
         if inner not in value:
             return "-"
