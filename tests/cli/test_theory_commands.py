@@ -144,7 +144,7 @@ def test_capacity_as_json_and_figure(file: str, tmp_path: Path, capsys: pytest.C
 
 
 def test_capacity_shows_a_front_end_where_there_is_one(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its row is there if a policy has one: 1 / 100 ms. Of the GPU, which it keeps from being full, no state is told."""
+    """It is a row if a policy has one: 1 / 100 ms. Of the GPU, which it keeps from being full, no state is told."""
     assert run_command(["capacity", file]) == 0
     assert "front end" not in capsys.readouterr().out
     own = ["--set", "policies.whole.front_end.request_ms=100"]
