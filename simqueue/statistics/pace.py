@@ -21,6 +21,8 @@ _ROUNDS: Final = 4
 """Each round takes the mean number beside a request as the pace of the round before weighs it."""
 _ERRORS: Final = 2.0
 """Standard errors of the slope that its bounds are away."""
+_ROUNDING: Final = 1e-6
+"""Share of the time per token up to which requests do not slow each other: less is rounding, and weighs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def pace(stays: Stays, *, full: bool = False) -> Pace | None:
     alone = 0.0
     for _ in range(_ROUNDS):
         line = _line(beside.mean(first_s, gone_s, alone), each_s, tokens)
-        if line.slope == 0:
+        if line.slope * line.number <= _ROUNDING * line.mean_s:
             break
         alone = max(0.0, line.mean_s - line.slope * line.number) / line.slope
     most = beside.most if full else np.inf

@@ -37,6 +37,17 @@ def test_requests_that_do_not_slow_each_other_have_no_limit(load: float) -> None
     assert found.high == np.inf
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_equal_paces_leave_the_pace_of_the_fullest_time(seed: int) -> None:
+    """Each token takes 10 ms, with times that are rounded: n requests make 100 n tokens a second."""
+    run = run_of(shared(1.0, 0.0), 2.0, 150, np.random.default_rng(seed))
+    run.leave_s[:] = run.start_s + 0.01 * (run.made_tokens - 1)
+    most = max(np.sum((run.start_s <= start_s) & (run.leave_s > start_s)) for start_s in run.start_s)
+    found = pace(run, full=True)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((100 * most, 100 * most), rel=1e-6)
+
+
 def test_without_tokens_nothing_is_known() -> None:
     """Answers of one token have no pace, and a few have none that says anything."""
     run = run_of(shared(0.0, 1.0), 0.5, 100, np.random.default_rng(1))
