@@ -90,10 +90,15 @@ def open_arrivals_s(recording: Recording, *, servable: bool = False) -> Floats:
 
 def _rejected_for_good(requests: Mapping[str, NDArray[Any]]) -> Mask:
     """Return a mask of the requests that the policy rejects whatever its queue."""
+    return has_status(requests, Status.REJECTED) & ~_refused(requests)
+
+
+def _refused(requests: Mapping[str, NDArray[Any]]) -> Mask:
+    """Return a mask of the requests that a full queue refuses, at their arrival or behind a front end."""
     found = has_status(requests, Status.REJECTED)
     rejected = np.flatnonzero(found)
     if len(rejected):
-        found[rejected] = [not str(reason).startswith(QUEUE_FULL) for reason in requests["reject_reason"][rejected]]
+        found[rejected] = [str(reason).startswith(QUEUE_FULL) for reason in requests["reject_reason"][rejected]]
     return found
 
 
@@ -115,6 +120,7 @@ def _stays(recording: Recording, chosen: Mask) -> Stays:
     if "attempt" in requests:
         arrival_s = np.where(requests["attempt"] > 0, requests["arrival_s"], arrival_s)
     lost = has_status(requests, Status.REJECTED) | has_status(requests, Status.TIMED_OUT)
+    refused = _refused(requests)
     return Stays(
         arrival_s=arrival_s[chosen],
         start_s=never["first_scheduled_s"],
@@ -124,5 +130,6 @@ def _stays(recording: Recording, chosen: Mask) -> Stays:
         output_tokens=requests.get("due_tokens", requests["output_tokens"])[chosen],
         made_tokens=requests["tokens_emitted"][chosen],
         lost=lost[chosen],
+        refused=refused[chosen],
         end_s=recording.end_s,
     )

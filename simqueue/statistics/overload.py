@@ -206,8 +206,7 @@ def _excesses(stays: Stays, span_s: float, done: float, *, queued: bool) -> tupl
     """
     error = _error(stays) / float(np.sum(stays.work))
     outputs = float(np.sum(stays.output_tokens)) / span_s
-    refused = stays.lost & (stays.gone_s == stays.arrival_s)
-    full = float(np.sum(stays.work[refused])) > WEAK_SHARE * float(np.sum(stays.work))
+    full = float(np.sum(stays.work[stays.refused])) > WEAK_SHARE * float(np.sum(stays.work))
     found = None if queued or not outputs else pace(stays, full=full)
     if found is None:
         return _excess(done, error), _excess(done, error)

@@ -25,6 +25,8 @@ class Stays:
         Output tokens that it made until it left, or until `end_s`.
     lost : bool array
         Whether it left without an answer, because its client gave up or the queue was full.
+    refused : bool array
+        Whether it left so because the queue was full.
     end_s : float
         When the run ended.
     """
@@ -37,6 +39,7 @@ class Stays:
     output_tokens: NDArray[Any]
     made_tokens: NDArray[Any]
     lost: NDArray[Any]
+    refused: NDArray[Any]
     end_s: float
 
     @property

@@ -96,9 +96,8 @@ def is_bounded(stays: Stays) -> bool:
     longest_s = float(np.max(stayed_s))
     early = stays.gone_s <= start_s + span_s / 2
     left = stays.lost & early
-    refused = left & (stayed_s == 0)
     as_long = float(np.max(stayed_s, where=early, initial=0.0)) >= AS_LONG * longest_s
-    if longest_s <= SHORT_STAY * span_s or refused.any() or (as_long and left.any()):
+    if longest_s <= SHORT_STAY * span_s or (stays.refused & early).any() or (as_long and left.any()):
         return True
     spent = np.diff(stays.spent(np.linspace(start_s, end_s, 5)))
     return bool(spent[3] <= LEVEL * spent[1])

@@ -78,8 +78,9 @@ def played(load: float, number: int, seed: int, limits: Limits) -> Stays:
             start_s[i], leave_s[i] = start, min(start + work[i], gives_up_s[i])
             free_s, made[i] = float(leave_s[i]), leave_s[i] - start
     lost = ~np.isfinite(start_s) | (made < work * (1 - 1e-9))
-    none = np.zeros(number)
-    return Stays(arrival_s, start_s, start_s, leave_s, none, 100 * work, 100 * made, lost, float(leave_s.max()))
+    refused = leave_s == arrival_s  # all clients have some patience
+    tokens = (np.zeros(number), 100 * work, 100 * made)
+    return Stays(arrival_s, start_s, start_s, leave_s, *tokens, lost, refused, float(leave_s.max()))
 
 
 def cells(runs: int = RUNS, loads: Sequence[float] = LOADS) -> Iterator[Cell]:

@@ -77,4 +77,4 @@ def run_of(served: Served, load: float, number: int, rng: np.random.Generator, c
     start_s, end_s = served(arrival_s, work)
     tokens = 1 + 100 * work  # the first of them at the start
     none, kept = np.zeros(number), np.zeros(number, dtype=np.bool_)
-    return Stays(arrival_s, start_s, start_s, end_s, none, tokens, tokens.copy(), kept, float(end_s.max()))
+    return Stays(arrival_s, start_s, start_s, end_s, none, tokens, tokens.copy(), kept, kept, float(end_s.max()))

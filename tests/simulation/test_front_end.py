@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from simqueue.errors import InputError
 from simqueue.experiment import run
 from simqueue.experiment.offered_load import policy_loads
+from simqueue.experiment.replication import replicate
 from simqueue.results.result import Result
+from simqueue.results.signs import Signs
 from simqueue.scenario import from_mapping
+from simqueue.statistics.verdict import Law
 
 from ..helpers.both_ways import play_both_ways
 from ..helpers.profiles import examples
@@ -152,6 +155,23 @@ def poisson(front_end: dict[str, float] | None, rate_rps: float, n: int = 4000) 
         "policies": {"p": {"scheduler": "continuous", "max_num_seqs": 200}},
         "replications": 8,
     }
+
+
+def signs(front_end: dict[str, float] | None, rate_rps: float, seed: int, **more: Any) -> Signs:
+    """Return what a run of a server with four seats, whose requests slow each other, shows of itself."""
+    one = poisson(front_end, rate_rps, 150) | {"seed": seed, "replications": 1} | more
+    one["step_time"] = {"kind": "linear", "overhead_s": 0.01, "per_decode_s": 0.005}
+    one["policies"] = {"p": {"scheduler": "continuous", "max_num_seqs": 4}}
+    return replicate(from_mapping(one).resolve(), 0, check=True).runs[0].signs
+
+
+@pytest.mark.parametrize("rate_rps", [10, 14, 20])
+def test_a_microsecond_in_front_leaves_the_verdict_on_a_full_queue(rate_rps: float) -> None:
+    """The run is the same one, later by a microsecond: the same could have been done, whatever the law says."""
+    for seed in range(4):
+        bare, behind = (signs(one, rate_rps, seed, max_queued_requests=0) for one in (None, {"network_ms": 0.001}))
+        assert behind.overloaded(Law()) is bare.overloaded(Law())
+        assert behind.bounded is bare.bounded is True
 
 
 def test_the_wait_is_that_of_pollaczek_and_khinchine() -> None:

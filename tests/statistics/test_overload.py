@@ -93,7 +93,7 @@ def test_a_horizon_hides_no_overload() -> None:
     end_s = float(run.arrival_s.max())
     times = [np.where(column > end_s, np.inf, column) for column in (run.start_s, run.first_token_s, run.leave_s)]
     made = np.where(run.leave_s > end_s, 0.0, run.made_tokens)
-    cut = Stays(run.arrival_s, *times, run.prompt_tokens, run.output_tokens, made, run.lost, end_s)
+    cut = Stays(run.arrival_s, *times, run.prompt_tokens, run.output_tokens, made, run.lost, run.refused, end_s)
     assert is_overloaded(Law(), evidence(cut)) is True
 
 
@@ -115,7 +115,7 @@ def test_units_of_time_and_order_do_not_matter(served: Served, load: float, scal
     order = rng.permutation(120)
     times = [scale * column[order] for column in (run.arrival_s, run.start_s, run.first_token_s, run.leave_s)]
     tokens = [column[order] for column in (run.prompt_tokens, run.output_tokens, run.made_tokens)]
-    other = Stays(*times, *tokens, run.lost, scale * run.end_s)
+    other = Stays(*times, *tokens, run.lost, run.refused, scale * run.end_s)
     found, again = evidence(run), evidence(other)
     assert found is not None
     assert again is not None
