@@ -83,9 +83,9 @@ class Recorder:
         self.tokens.left(job)
         self._leave(job, now_s, Status.REJECTED, reason=reason)
 
-    def turned_away(self, job: Job, now_s: float, reason: str) -> None:
-        """Log that `job` was rejected behind the front end, before any replica had it."""
-        self._leave(job, now_s, Status.REJECTED, reason=reason, replica=-1)
+    def left_front_end(self, job: Job, now_s: float, status: Status, reason: str | None = None) -> None:
+        """Log that `job` ended in or right behind the front end, before any replica had it."""
+        self._leave(job, now_s, status, reason=reason, replica=-1)
 
     def never_sent(self, job: Job, now_s: float, status: Status) -> None:
         """Log that `job` ended at its client and never reached the server."""

@@ -105,6 +105,8 @@ class Simulation:
         warnings = [*self._stuck_warnings(), *self._not_folded(), *self.policy.remarks()]
         for job in self.replica.cancelled():
             self.recorder.timed_out(job, end_s)
+        for job in self._in_front:
+            self.recorder.left_front_end(job, end_s, Status.UNFINISHED)
         self.recorder.unfinished(end_s)
         for request in self._clients.never_sent(end_s):
             self.never_sent(request, Status.UNFINISHED)
@@ -179,7 +181,7 @@ class Simulation:
             self.replica.submit(job)
             return
         self._last_event_s = job.submitted_s
-        self.recorder.turned_away(job, job.submitted_s, reason)
+        self.recorder.left_front_end(job, job.submitted_s, Status.REJECTED, reason)
         self._report_end()
         clock.happen(self._done.pop(job), Status.REJECTED)
 
@@ -217,7 +219,7 @@ class Simulation:
         if job not in self._in_front:
             return self.replica.cancel(job)
         del self._in_front[job]
-        self.recorder.timed_out(job, clock.now(self.env))
+        self.recorder.left_front_end(job, clock.now(self.env), Status.TIMED_OUT)
         return []
 
     def _finish(self, job: Job, status: Status = FINISHED) -> None:

@@ -106,6 +106,16 @@ def test_clients_that_give_up_in_the_front_end_leave_from_there() -> None:
     assert impatient["first_scheduled_s"][0] == pytest.approx(0.4)
 
 
+def test_whom_no_replica_had_has_none() -> None:
+    """Of four requests, one runs, one is turned away, one gives up in the front end, and one is there at the horizon."""
+    one = scenario({"request_ms": 500}, [asked(0.0, output=100), asked(0.0), asked(0.0, timeout_s=1.2), asked(0.0)])
+    one |= {"max_queued_requests": 0, "horizon_s": 1.75}
+    one["policies"] = {"p": {"scheduler": "chunked", "max_num_seqs": 1}}
+    found = run(one).requests
+    assert found["status"].tolist() == ["unfinished", "rejected", "timed_out", "unfinished"]
+    assert found["replica"].isna().tolist() == [False, True, True, True]
+
+
 def test_a_full_queue_rejects_behind_the_front_end() -> None:
     """Whether the queue is full is asked when a request gets there, not when its client sends it."""
     found = run(
