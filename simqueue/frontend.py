@@ -8,11 +8,15 @@ way; the tokens that are made meanwhile arrive with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from numpy.typing import NDArray
 from pydantic import Field
 
 from simqueue.settings import Settings
+
+Tokens = TypeVar("Tokens", float, NDArray[Any])
+"""Of one request, or of several."""
 
 
 def _time(description: str, unit: str, most: float) -> Any:
@@ -67,9 +71,13 @@ class FrontEndTimes:
     first_token_s: float = 0.0
     first_token_s_per_prompt_token: float = 0.0
 
-    def before_s(self, prompt_tokens: float) -> float:
+    def before_s(self, prompt_tokens: Tokens) -> Tokens:
         """Return the work on a request before the scheduler gets it."""
         return self.request_s + self.prompt_token_s * prompt_tokens
+
+    def unhindered_s(self, prompt_tokens: Tokens) -> Tokens:
+        """Return when the scheduler gets a request that waits for no other one, counted from its sending."""
+        return self.network_s + self.before_s(prompt_tokens)
 
     def delay_s(self, prompt_tokens: float) -> float:
         """Return the delay of the first token on its way to the client."""

@@ -47,7 +47,7 @@ class Signs:
     def bounded(self) -> bool:
         """Whether requests that leave without an answer keep the number in the system from growing."""
         taken = ~_rejected_for_good(self._recording.requests)
-        return bool(taken.any()) and is_bounded(_stays(self._recording, taken))
+        return is_bounded(_stays(self._recording, taken))
 
     @property
     def arrives_openly(self) -> bool:
@@ -61,7 +61,7 @@ class Signs:
     @cached_property
     def _evidence(self) -> Evidence | None:
         taken = self._independent & ~_rejected_for_good(self._recording.requests)
-        return evidence(_stays(self._recording, taken)) if taken.any() else None
+        return evidence(_stays(self._recording, taken))
 
 
 def independent(requests: Mapping[str, NDArray[Any]]) -> Mask:
@@ -109,16 +109,29 @@ def stay(recording: Recording) -> tuple[Floats, Floats]:
     return requests["arrival_s"], np.where(still_there, np.inf, requests["finish_s"])
 
 
-def _stays(recording: Recording, chosen: Mask) -> Stays:
-    """Return the stays of some requests; they arrive when their client wants them, also if it sends them later.
+def _reach_s(recording: Recording) -> Floats:
+    """Return when requests would reach the scheduler if they waited for nothing.
 
-    A retry is a stay of its own.
+    They come when their client wants them, also if it sends them later; a retry comes by itself. The round trip and the
+    front end's own work on a request take their time without any overload.
     """
     requests = recording.requests
-    never = {name: np.where(np.isnan(requests[name]), np.inf, requests[name])[chosen] for name in _TIMES}
     arrival_s = requests.get("wanted_s", requests["arrival_s"])
     if "attempt" in requests:
         arrival_s = np.where(requests["attempt"] > 0, requests["arrival_s"], arrival_s)
+    if recording.front_end is not None:
+        arrival_s = arrival_s + recording.front_end.unhindered_s(requests["prompt_tokens"])
+    return np.asarray(arrival_s)
+
+
+def _stays(recording: Recording, chosen: Mask) -> Stays:
+    """Return the stays of some requests, without those that ended on their way to the server."""
+    requests = recording.requests
+    arrival_s, gone_s = _reach_s(recording), np.fmin(requests["finish_s"], recording.end_s)
+    if recording.front_end is not None:
+        chosen = chosen & ((arrival_s <= gone_s) | ~np.isnan(requests["submitted_s"]))
+        arrival_s = np.minimum(arrival_s, gone_s)  # they differ by rounding
+    never = {name: np.where(np.isnan(requests[name]), np.inf, requests[name])[chosen] for name in _TIMES}
     lost = has_status(requests, Status.REJECTED) | has_status(requests, Status.TIMED_OUT)
     refused = _refused(requests)
     return Stays(

@@ -45,6 +45,7 @@ class Recorder:
         self._streamed = False
         self._counts_slots = counts_slots
         self._slot_steps = self._idle_slot_steps = 0
+        self._front_end = front_end
         self._requests = RequestRows(front_end)
 
     def stream_to(self, sinks: Sinks) -> None:
@@ -214,6 +215,7 @@ class Recorder:
             idle_slot_steps=self._idle_slot_steps if self._counts_slots else None,
             end_s=end_s,
             warnings=tuple(warnings),
+            front_end=self._front_end,
             special=self._requests.special,
             unfinished_step_s=unfinished_step_s,
             prefix=_prefix_statistics(kv),

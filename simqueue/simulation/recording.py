@@ -9,6 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from simqueue.frontend import FrontEndTimes
 from simqueue.request import Request
 
 Column = NDArray[Any]
@@ -90,6 +91,8 @@ class Recording:
         How long the step in flight at the end of the run had run; it is not part of `steps`. None: there was none.
     prefix : PrefixStatistics or None
         What the prefix cache found; None without a prefix cache.
+    front_end : FrontEndTimes or None
+        What requests went through before the scheduler.
     special : mapping of str to Request
         By id, the requests with more than an arrival and lengths (`Request.is_special`), as they arrived.
     """
@@ -106,4 +109,5 @@ class Recording:
     warnings: tuple[str, ...] = ()
     unfinished_step_s: float | None = None
     prefix: PrefixStatistics | None = None
+    front_end: FrontEndTimes | None = None
     special: Mapping[str, Request] = field(default_factory=dict)

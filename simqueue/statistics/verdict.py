@@ -88,9 +88,11 @@ def is_bounded(stays: Stays) -> bool:
     arrivals, and a full queue refused them, or stays became hardly longer after it; or the number in the system was
     level from the second quarter of the arrivals to the last one.
     """
+    if not stays.lost.any():
+        return False
     start_s, end_s = float(np.min(stays.arrival_s)), float(np.max(stays.arrival_s))
     span_s = end_s - start_s
-    if not stays.lost.any() or span_s <= 0:
+    if span_s <= 0:
         return False
     stayed_s = stays.gone_s - stays.arrival_s
     longest_s = float(np.max(stayed_s))

@@ -107,7 +107,7 @@ def test_clients_that_give_up_in_the_front_end_leave_from_there() -> None:
 
 
 def test_whom_no_replica_had_has_none() -> None:
-    """Of four requests, one runs, one is turned away, one gives up in the front end, and one is there at the horizon."""
+    """One request runs; one is turned away, one gives up in the front end, and one is there at the horizon."""
     one = scenario({"request_ms": 500}, [asked(0.0, output=100), asked(0.0), asked(0.0, timeout_s=1.2), asked(0.0)])
     one |= {"max_queued_requests": 0, "horizon_s": 1.75}
     one["policies"] = {"p": {"scheduler": "chunked", "max_num_seqs": 1}}
@@ -169,10 +169,29 @@ def poisson(front_end: dict[str, float] | None, rate_rps: float, n: int = 4000) 
 
 def signs(front_end: dict[str, float] | None, rate_rps: float, seed: int, **more: Any) -> Signs:
     """Return what a run of a server with four seats, whose requests slow each other, shows of itself."""
-    one = poisson(front_end, rate_rps, 150) | {"seed": seed, "replications": 1} | more
+    one = poisson(front_end, rate_rps, 150) | {"seed": seed, "replications": 1}
+    one |= more | {"workload": one["workload"] | more.pop("workload", {})}
     one["step_time"] = {"kind": "linear", "overhead_s": 0.01, "per_decode_s": 0.005}
     one["policies"] = {"p": {"scheduler": "continuous", "max_num_seqs": 4}}
     return replicate(from_mapping(one).resolve(), 0, check=True).runs[0].signs
+
+
+def test_a_long_way_to_the_server_is_no_wait() -> None:
+    """A second of network makes a run later and no request wait; 10 ms of work, at 6 requests a second, hardly do."""
+    for seed in range(8):
+        bare, behind = (signs(one, 6.0, seed) for one in (None, {"network_ms": 1000}))
+        assert behind.overloaded(Law()) is bare.overloaded(Law()) is not True
+    assert all(signs({"prompt_us": 100}, 6.0, seed).overloaded(Law()) is False for seed in range(8))
+
+
+def test_who_gives_up_on_the_way_is_no_load() -> None:
+    """All clients wait 0.5 s, and the way is 1 s: no request came to the server, so that nothing is known of it."""
+    assert signs({"network_ms": 1000}, 6.0, 0, workload={"timeout_s": 0.5}).overloaded(Law()) is None
+
+
+def test_the_wait_for_a_front_end_shows_its_overload() -> None:
+    """At 1.5 times what the front end can do, the run itself says so."""
+    assert signs({"request_ms": 100}, 15.0, 0).overloaded(Law()) is True
 
 
 @pytest.mark.parametrize("rate_rps", [10, 14, 20])
