@@ -11,7 +11,7 @@ from simqueue.calibration.errors import ErrorRow
 from simqueue.calibration.fit import FRONT_END, Fit
 from simqueue.frontend import FrontEndSettings
 from simqueue.steptime import Batch, Coefficients
-from simqueue.steptime.validity import expert_layout
+from simqueue.steptime.validity import expert_layout, served_as
 
 _DIGITS = 4
 _NEXT_TO_ZERO = 1e-6
@@ -97,11 +97,11 @@ def preset_text(fit: Fit, origin: Provenance, errors: Sequence[ErrorRow], valid:
     lines.append("not_identified:" if loose else "not_identified: []")
     lines += [f"  - {_scalar(text)}" for text in loose]
     lines.append("valid:")
-    lines += [f"  {key}: [{', '.join(map(str, value))}]" for key, value in valid.items()]
+    lines += [f"  {key}: [{', '.join(map(_entry, value))}]" for key, value in valid.items()]
     lines += _mapping("server", origin.server)
     front_end = rounded_front_end(fit)
     if front_end is not None:
-        lines += _mapping("front_end", {name: getattr(front_end, name) for name in FRONT_END if name in fit.free})
+        lines += _mapping("front_end", {name: getattr(front_end, name) for name in FRONT_END})
     lines.append("facts:")
     for name, (_, source) in origin.given.items():
         lines += [f"  - source: {_scalar(source)}", f"    {name}: {_scalar(getattr(values, name))}"]
@@ -120,6 +120,7 @@ def _hardware_range(cases: Sequence[Case]) -> dict[str, Any]:
         "tensor_parallel": sorted({case.tensor_parallel for case in cases}),
         "experts": sorted({_layout(case) for case in cases}),
         "weights": sorted({case.model.matrix_format or "bf16" for case in cases}),
+        "models": sorted({served_as(case.model) for case in cases}),
         "parameters_b": _span(case.model.active_parameters / 1e9 for case in cases),
     }
 
@@ -163,6 +164,10 @@ def _down(value: float) -> float:
 def _up(value: float) -> float:
     rounded_value = float(f"{value:.3g}")
     return rounded_value if rounded_value >= value else float(f"{value * 1.0049:.3g}")
+
+
+def _entry(value: Any) -> str:
+    return _scalar(value) if isinstance(value, str) and " " in value else str(value)
 
 
 def _scalar(value: Any) -> str:

@@ -26,7 +26,8 @@ def free_for(cases: Sequence[Case], names: Sequence[str] | None) -> list[str]:
     steps = [case for case in cases if isinstance(case, StepCase)]
     if steps:
         return list(_for_steps(steps))
-    return [*SERVED, *(FRONT_END if any(case.phase == "served TTFT" for case in cases) else ())]
+    prompts = {getattr(case, "prompt_tokens", None) for case in cases} - {None}
+    return [*SERVED, *FRONT_END[: min(len(prompts), len(FRONT_END))]]  # equal prompts cannot tell the part per token
 
 
 def _for_steps(cases: Sequence[StepCase]) -> Iterator[str]:
@@ -50,7 +51,8 @@ def held_fixed(base: str | None, free: Sequence[str]) -> dict[str, float | None]
     preset = _base(base)
     if preset is None:
         return {}
-    return {name: value for name, value in preset.coefficients if name not in free}
+    front_end = {} if preset.card.front_end is None else preset.card.front_end.model_dump(include=set(FRONT_END))
+    return {name: value for name, value in (*preset.coefficients, *front_end.items()) if name not in free}
 
 
 def start_from(base: str | None) -> Mapping[str, float]:

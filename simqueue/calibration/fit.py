@@ -109,7 +109,7 @@ class Fit:
     predicted_s : array, one value per case
         Predicted durations.
     front_end : FrontEndSettings or None
-        The fitted values of the front end; None if none was fitted.
+        All values of the front end, fitted and given; None if there are none.
     """
 
     coefficients: Coefficients
@@ -143,7 +143,7 @@ def fit(
 
     def errors(values: Vector) -> Vector:
         chosen = coefficients(dict(fixed or {}), free, values)
-        relative: Vector = predict(cases, chosen, _front_end(free, values)) / measured - 1
+        relative: Vector = predict(cases, chosen, _front_end(fixed or {}, free, values)) / measured - 1
         return relative
 
     found = least_squares(
@@ -154,7 +154,7 @@ def fit(
     covariance = _covariance(found.jac, found.cost, found.x)
     spread = np.where(seen, np.sqrt(np.diag(covariance)) * found.x, np.inf)
     loose = dict(_not_identified(free, found.x, covariance, seen))
-    front_end = _front_end(free, found.x)
+    front_end = _front_end(fixed or {}, free, found.x)
     errors_of = dict(zip(free, map(float, spread), strict=True))
     return Fit(final, tuple(free), errors_of, loose, predict(cases, final, front_end), front_end)
 
@@ -176,13 +176,13 @@ def _check_determined(cases: Sequence[Case], free: Sequence[str], fixed: Mapping
 
 def coefficients(fixed: Mapping[str, float | None], free: Sequence[str], values: Vector) -> Coefficients:
     """Return the coefficients with `values` for the names in `free`; missing shares are 1."""
-    fitted = {name: value for name, value in _named(free, values).items() if name not in FRONT_END}
-    return Coefficients.model_validate({"bandwidth_share": 1.0, "mfu": 1.0, **fixed, **fitted})
+    chosen = {"bandwidth_share": 1.0, "mfu": 1.0, **fixed, **_named(free, values)}
+    return Coefficients.model_validate({name: value for name, value in chosen.items() if name not in FRONT_END})
 
 
-def _front_end(free: Sequence[str], values: Vector) -> FrontEndSettings | None:
-    fitted = {name: value for name, value in _named(free, values).items() if name in FRONT_END}
-    return FrontEndSettings.model_validate(fitted) if fitted else None
+def _front_end(fixed: Mapping[str, float | None], free: Sequence[str], values: Vector) -> FrontEndSettings | None:
+    chosen = {name: value for name, value in {**fixed, **_named(free, values)}.items() if name in FRONT_END}
+    return FrontEndSettings.model_validate(chosen) if chosen else None
 
 
 def _named(free: Sequence[str], values: Vector) -> dict[str, float]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from simqueue.calibration.case import ServedCase
 from simqueue.calibration.closed_loop import make_policy
-from simqueue.calibration.fit import Fit, fit
+from simqueue.calibration.fit import FRONT_END, Fit, fit
 from simqueue.calibration.rows import Target
 from simqueue.calibration.served_rows import BLOCK_SIZE, LoggedRequest, Server, pool_blocks
 from simqueue.errors import InputError
@@ -41,6 +41,9 @@ def fit_log(
     InputError
         If a request can never be served with this pool, or there are fewer groups than values to fit.
     """
+    for name in free:
+        if name in FRONT_END:
+            raise InputError(f"calibrate: {name} is fitted to TTFT of closed loops (--kind served), and not to a log")
     current = Coefficients.model_validate({"bandwidth_share": 1.0, "mfu": 1.0, **fixed})
     for _ in range(ROUNDS):
         cases = log_cases(log, current, target, server)

@@ -21,6 +21,7 @@ MEANS_NEEDED = ("concurrency", "isl", "osl", "tpot_ms")
 LOG = ("arrival_s", "prompt_tokens", "output_tokens", "tpot_ms", "ttft_ms")
 LOG_NEEDED = ("arrival_s", "prompt_tokens", "output_tokens", "tpot_ms")
 BLOCK_SIZE = 16
+BUDGET = 8192
 REQUESTS_PER_CLIENT = 10
 SEED = 0
 
@@ -45,7 +46,7 @@ class Server:
 
     scheduler: str = "chunked"
     max_num_seqs: int = 256
-    max_num_batched_tokens: int = 8192
+    max_num_batched_tokens: int = BUDGET
     memory_share: float = 0.9
     blocks: int | None = None
     shortest: float = 1.0
@@ -82,7 +83,8 @@ def read_means(file: Path, target: Target, server: Server) -> tuple[list[ServedC
     for row in _rows(file, MEANS, MEANS_NEEDED):
         try:
             concurrency, isl, osl, tpot_ms = (row.number(name, above=0) for name in MEANS_NEEDED)
-            ttft_ms, tensor_parallel = row.number("ttft_ms", empty=0), row.integer("tensor_parallel", empty=0)
+            ttft_ms = row.number("ttft_ms", above=0, empty=0)
+            tensor_parallel = row.integer("tensor_parallel", empty=0)
             if osl < 2:
                 raise row.error("an output of one token has no TPOT")
         except InputError as error:

@@ -43,7 +43,9 @@ class RunLoads:
         return {name: replace(load, model_error=self._model_error(name)) for name, load in loads.items()}
 
     def _model_error(self, name: str) -> ModelError | None:
-        return model_error(self._scenario.policy(name).step_time, self._first.recordings[name].steps)
+        policy = self._scenario.policy(name)
+        engine = None if policy.engine is None else policy.scheduler
+        return model_error(policy.step_time, self._first.recordings[name].steps, engine)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -159,7 +159,7 @@ SECTIONS: Final[Mapping[str, tuple[Line, ...]]] = {
         Line("overloaded", "overloaded", yes),
         Line("bounded", "bounded", yes, optional=True, usual=False),
         Line("time overloaded", OVERLOADED_SHARE, share, better="lower", optional=True, usual=None),
-        Line("model error", MODEL_ERROR[0], unit="%", better="lower", optional=True, usual=None),
+        Line("TPOT model error", MODEL_ERROR[0], unit="%", better="lower", optional=True, usual=None),
         Line("step times are of", MODEL_ERROR[1], text, optional=True, usual="in range"),
         Line("measured", "window", text, optional=True, usual="whole run"),
         Line("warm-up requests", "warmup_excluded", count, optional=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from simqueue.errors import InputError, about
+from simqueue.errors import InputError, Problem, about
 from simqueue.scenario.policies import EnginePolicy, PolicySettings
 from simqueue.steptime import RooflineSettings
 from simqueue.steptime.preset import Card, load_preset, preset_names
@@ -28,11 +28,19 @@ def with_measured_servers(scenario: Scenario) -> tuple[Scenario, dict[str, str]]
     """
     policies: dict[str, PolicySettings] = {}
     origins: dict[str, str] = {}
+    problems: list[Problem] = []
     for name in scenario.policies:
-        policy, card = scenario.policy(name), measured_card(scenario, name)
+        policy = scenario.policy(name)
+        try:
+            card = measured_card(scenario, name)
+        except InputError as error:
+            problems += scenario.written.problems(error, name)
+            continue
         update = {} if card is None else _taken_over(scenario, name, card)
         policies[name] = policy.model_copy(update=update) if update else policy
         origins |= {f"policies.{name}.{path}": "preset: as measured" for path in _paths(update)}
+    if problems:
+        raise scenario.written.complaint(problems)
     return (scenario.model_copy(update={"policies": policies}) if origins else scenario), origins
 
 
@@ -41,15 +49,12 @@ def measured_card(scenario: Scenario, name: str) -> Card | None:
     step_time = scenario.step_time_for(name)
     if not isinstance(step_time, RooflineSettings) or step_time.server is None:
         return None
-    with about("step_time", "server"), scenario.written.locating(name):
+    with about("step_time", "preset"):
         card = load_preset(step_time.preset, scenario.base_dir).card
-        if card.server is None and card.front_end is None:
-            known = [one for one in preset_names() if _describes(one)]
-            raise InputError(
-                f"preset '{step_time.preset}' does not say what its server was; known of: {', '.join(known)}",
-                "step_time",
-                "server",
-            )
+    if card.server is None and card.front_end is None:
+        known = [one for one in preset_names() if _describes(one)]
+        text = f"preset '{step_time.preset}' does not say what its server was; known of: {', '.join(known)}"
+        raise InputError(text, "step_time", "server")
     return card
 
 
@@ -80,7 +85,8 @@ def _taken_over(scenario: Scenario, name: str, card: Card) -> dict[str, Any]:
             update["kv_cache"] = cache.model_copy(update={"memory_share": share})
         elif not _is_written(policy, "gpu_memory_utilization"):
             update["gpu_memory_utilization"] = share
-    if card.front_end is not None and scenario.front_end is None and "front_end" not in policy.model_fields_set:
+    is_said = "front_end" in scenario.model_fields_set | policy.model_fields_set
+    if card.front_end is not None and not is_said:
         update["front_end"] = card.front_end
     return update
 

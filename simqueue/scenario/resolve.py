@@ -24,6 +24,8 @@ from simqueue.schedulers.limits import RequestLimits
 from simqueue.settings import Settings
 from simqueue.steptime import RooflineSettings, StepTime, StepTimeSettings
 from simqueue.steptime.build import build as build_step_time
+from simqueue.steptime.model_error import is_of
+from simqueue.steptime.preset import load_preset
 from simqueue.steptime.proposal import proposal
 from simqueue.workload.clients import class_label
 from simqueue.workload.settings import WorkloadSettings
@@ -214,9 +216,16 @@ def _about_step_time(scenario: Scenario, name: str, hardware: Hardware) -> Itera
     policy, settings = scenario.policy(name), scenario.step_time_for(name)
     yield other_version(policy, measured_card(scenario, name))
     model, gpu = hardware.model, hardware.gpu
-    if isinstance(settings, RooflineSettings) and model is not None and gpu is not None and not settings.is_chosen:
-        engine = {"engine": policy.kind} if isinstance(policy, EnginePolicy) else {}
-        yield proposal(model, gpu, hardware.tensor_parallel, **engine)
+    if not isinstance(settings, RooflineSettings) or model is None or gpu is None:
+        return
+    engine = policy.kind if isinstance(policy, EnginePolicy) else None
+    if not settings.is_chosen:
+        whole = settings.expert_parallel
+        yield proposal(model, gpu, hardware.tensor_parallel, engine, expert_parallel=whole)
+        return
+    card = load_preset(settings.preset, scenario.base_dir).card
+    if engine is not None and not is_of(card, engine):
+        yield f"step_time: preset {settings.preset} is of {card.engine}; the policy has the rules of {engine}"
 
 
 def _cache(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from simqueue.errors import InputError
@@ -78,4 +79,6 @@ def build_roofline(
     if preset.ideal:
         return RooflineStepTime.of(model, gpu, tensor_parallel, bandwidth_share=bandwidth_share, mfu=mfu)
     values = preset.coefficients.model_copy(update={"bandwidth_share": bandwidth_share, "mfu": mfu})
+    if values != preset.coefficients:
+        preset = replace(preset, changed=True)
     return CalibratedStepTime.of(model, gpu, tensor_parallel, values, preset, expert_parallel=settings.expert_parallel)

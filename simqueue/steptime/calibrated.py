@@ -235,7 +235,7 @@ class CalibratedStepTime(StepTime):
         if self.preset is None:
             return []
         notes = [*self.notes, *step_notes(self.preset, steps)]
-        return [f"step_time: preset {self.preset.name} {note.text}" for note in notes]
+        return [f"step_time: preset {self.preset.name} {note.text}" for note in notes if note.text]
 
     def explain(self, batch: Batch) -> list[Term]:
         """Return the terms of one step, for output; those with `counts` add up to `seconds`."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from simqueue.datafiles.yamlfile import read_yaml
 from simqueue.steptime.base import StepTime
 from simqueue.steptime.calibrated import CalibratedStepTime
-from simqueue.steptime.preset import FitError, Preset
+from simqueue.steptime.preset import Card, FitError, Preset
 from simqueue.steptime.validity import Regime, step_notes
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _HELD_OUT: Final = "held out"
 _TTFT: Final = "TTFT"
+_ANY: Final = "as measured"
+"""Engine on the cards of presets that users fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +38,40 @@ class ModelError:
     regime: Regime
 
 
-def model_error(step_time: StepTime, steps: Columns) -> ModelError | None:
+def model_error(step_time: StepTime, steps: Columns, engine: str | None = None) -> ModelError | None:
     """Return the error of a run's step times by what its preset was fitted to; None without a preset that was fitted.
+
+    It is never less than that within the range of the preset.
 
     Parameters
     ----------
     step_time : StepTime
     steps : mapping of str to array
         As in `Recording.steps`.
+    engine : str, optional
+        Name of the engine whose rules the policy has; by default it is no engine.
     """
     if not isinstance(step_time, CalibratedStepTime) or step_time.preset is None:
         return None
     preset = step_time.preset
-    regimes = [note.regime for note in (*step_time.notes, *step_notes(preset, steps))]
+    regimes = [note.regime for note in (*step_time.notes, *step_notes(preset, steps)) if note.regime != "in range"]
     if preset.card.kernels:
         regimes.append("kernels alone")
+    if engine is not None and not is_of(preset.card, engine):
+        regimes.append("another engine")
+    if "values of your own" in regimes:
+        return ModelError(None, "values of your own")
+    own = _in_range(preset)
     if not regimes:
-        return ModelError(_in_range(preset), "in range")
+        return ModelError(own, "in range")
     known = [(measured_errors().get(regime), regime) for regime in regimes]
     percent, regime = max(known, key=lambda one: one[0] or 0.0)
-    return ModelError(percent, regime)
+    return ModelError(max(filter(None, (percent, own)), default=None), regime)
+
+
+def is_of(card: Card, engine: str) -> bool:
+    """Return whether an engine of this name was measured; kernels and what names no engine count as any."""
+    return card.kernels or card.engine is None or card.engine == _ANY or card.engine.lower().startswith(engine)
 
 
 @cache
@@ -69,8 +85,11 @@ def measured_errors() -> dict[str, float]:
 
 
 def _in_range(preset: Preset) -> float | None:
-    held_out = [one for one in preset.card.errors if _HELD_OUT in one.data and _TTFT not in one.data]
-    chosen: FitError | None = next(iter(held_out or preset.card.errors), None)
+    """Return the median error of TPOT, or of steps: of rows held out, else of those that were fitted."""
+    of_tokens = [one for one in preset.card.errors if _TTFT not in one.data]
+    held_out = [one for one in of_tokens if _HELD_OUT in one.data]
+    single = [one for one in of_tokens if one.data != "all"]
+    chosen: FitError | None = next(iter(held_out or single), None)
     if chosen is None:
         return None
     return chosen.mape_percent if chosen.median_percent is None else chosen.median_percent

@@ -38,6 +38,7 @@ class Valid(Settings):
         description="measured mixtures of experts: none (dense models), divided (a share of every expert on each GPU), "
         "whole (whole experts on each GPU)",
     )
+    models: list[str] | None = Field(default=None, description="measured models, each with the format of its weights")
     parameters_b: list[float] | None = _range("active parameters per token in billions, from and to")
     decode_seqs: list[float] | None = _range("decodes per step, from and to")
     context_tokens: list[float] | None = _range("mean context per decode, from and to")
@@ -101,12 +102,15 @@ class Preset:
         The values.
     ideal : bool
         Whether it has `bandwidth_share` and `mfu` only: a bound by construction and not a fit.
+    changed : bool
+        Whether a scenario has replaced some of its values.
     """
 
     name: str
     card: Card
     coefficients: Coefficients
     ideal: bool
+    changed: bool = False
 
 
 def preset_names() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from simqueue.hardware import Gpu, Model
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 Regime = Literal[
     "in range",
+    "values of your own",
     "other batches",
     "another number of GPUs",
     "another weight format",
     "another model",
     "another kind of model",
+    "another engine",
     "another GPU",
     "kernels alone",
 ]
@@ -30,10 +32,14 @@ Regime = Literal[
 
 
 class Note(NamedTuple):
-    """Something that the data of a preset does not cover, and one line about it."""
+    """Something that the data of a preset does not cover, and one line about it; without text it needs no warning."""
 
     regime: Regime
-    text: str
+    text: str = ""
+
+
+_NOTABLE: Final = 0.05
+"""Share of the steps from which on steps outside the range make a run one of other batches."""
 
 
 def hardware_notes(
@@ -41,19 +47,34 @@ def hardware_notes(
 ) -> Iterator[Note]:
     """Yield a note for each property of model and GPU that the preset's data does not cover."""
     card, valid = preset.card, preset.card.valid
+    if preset.changed:
+        yield Note("values of your own", "has other values here than were fitted")
     if card.gpu is not None and gpu.name != card.gpu:
         yield Note("another GPU", f"was fitted on {card.gpu}; here the GPU is {gpu.name}")
     if valid.tensor_parallel is not None and tensor_parallel not in valid.tensor_parallel:
         text = f"was fitted for tensor_parallel {_some(valid.tensor_parallel)}; here it is {tensor_parallel}"
         yield Note("another number of GPUs", text)
-    if tensor_parallel > 1 and gpu.allreduce(tensor_parallel) is None and not preset.coefficients.own_allreduce:
+    fitted_here = gpu.name == card.gpu and tensor_parallel in (valid.tensor_parallel or ())
+    unknown_link = gpu.allreduce(tensor_parallel) is None and not preset.coefficients.own_allreduce
+    if tensor_parallel > 1 and unknown_link and not fitted_here:
         text = (
             f"has to estimate all-reduces over {tensor_parallel} GPUs from the peak of the link: none were measured "
             f"on {gpu.name}"
         )
         yield Note("another GPU", text)
     yield from _expert_notes(preset, model, gpu, expert_layout(model, tensor_parallel, expert_parallel=expert_parallel))
-    stored = model.matrix_format or "bf16"
+    yield from _model_notes(preset, model)
+
+
+def served_as(model: Model) -> str:
+    """Return a model and the format of its weights, as cards name them."""
+    return f"{model.name} {model.matrix_format or 'bf16'}"
+
+
+def _model_notes(preset: Preset, model: Model) -> Iterator[Note]:
+    valid, stored = preset.card.valid, model.matrix_format or "bf16"
+    if valid.models is not None and served_as(model) not in valid.models:
+        yield Note("another model")
     if valid.weights is not None and stored not in valid.weights:
         text = f"was fitted for weights in {_some(valid.weights)}; {model.name} has {stored}"
         yield Note("another weight format", text)
@@ -76,7 +97,9 @@ def _expert_notes(preset: Preset, model: Model, gpu: Gpu, layout: ExpertLayout) 
     if fitted is not None and layout not in fitted:
         text = f"was fitted for {' and '.join(_LAYOUTS[one] for one in fitted)}; here it is {_LAYOUTS[layout]}"
         yield Note("another kind of model", text)
-    if layout != "none" and gpu.grouped_gemm(model.expert_format) is None and not preset.coefficients.own_experts:
+    fitted_here = gpu.name == preset.card.gpu and fitted is not None and layout in fitted
+    unknown = gpu.grouped_gemm(model.expert_format) is None and not preset.coefficients.own_experts
+    if layout != "none" and unknown and not fitted_here:
         text = (
             f"has to take the rates of experts in {model.expert_format} from another GPU: none were measured on "
             f"{gpu.name}"
@@ -103,25 +126,45 @@ def step_notes(preset: Preset, steps: Columns) -> Iterator[Note]:
     """
     valid = preset.card.valid
     decode_seqs, repeat = steps["decode_seqs"], steps["repeat"]
-    last_context = steps["context_tokens"] + (repeat - 1) * decode_seqs
-    means = last_context / decode_seqs.clip(min=1)
+    contexts = steps["context_tokens"] / decode_seqs.clip(min=1)
+    still = 0 * repeat
     quantities = (
-        ("decodes per step", valid.decode_seqs, decode_seqs),
-        ("tokens of context per decode", valid.context_tokens, means),
-        ("prompt tokens per step", valid.prefill_tokens, steps["prefill_tokens"]),
+        ("decodes per step", valid.decode_seqs, decode_seqs, still),
+        ("tokens of context per decode", valid.context_tokens, contexts, repeat - 1),
+        ("prompt tokens per step", valid.prefill_tokens, steps["prefill_tokens"], still),
     )
-    for what, bounds, values in quantities:
-        if bounds is None:
+    for what, bounds, first, grown in quantities:
+        found = None if bounds is None else _outside(bounds, first, grown, repeat)
+        if bounds is None or found is None:
             continue
-        outside = (values > 0) & ((values < bounds[0]) | (values > bounds[1]))
-        share = float((repeat * outside).sum()) / max(1, int(repeat.sum()))
-        if share:
-            reached = values[outside]
-            fitted, here = (
-                f"{_number(low)} to {_number(high)}" for low, high in (bounds, (reached.min(), reached.max()))
-            )
-            text = f"was fitted for {fitted} {what}; {_percent(share)} of the steps are outside, with {here}"
-            yield Note("other batches", text)
+        share, *reached = found
+        fitted, here = (f"{_number(low)} to {_number(high)}" for low, high in (bounds, reached))
+        text = f"was fitted for {fitted} {what}; {_percent(share)} of the steps are outside, with {here}"
+        yield Note("other batches" if share >= _NOTABLE else "in range", text)
+
+
+def _outside(
+    bounds: Sequence[float], first: NDArray[Any], grown: NDArray[Any], repeat: NDArray[Any]
+) -> tuple[float, float, float] | None:
+    """Return the share of the steps outside bounds, and the least and the greatest value outside; None if none is.
+
+    In a row of `repeat` steps, the value is `first` and grows by `grown` to the last step; 0 is no value.
+    """
+    import numpy as np  # noqa: PLC0415  (a scenario is validated without it)
+
+    low, high = bounds
+    last = first + grown
+    # of a row that grows by one from step to step; of the others, all steps or none
+    below = np.where(grown > 0, np.clip(np.ceil(low - first), 0, repeat), np.where(first < low, repeat, 0))
+    above = np.where(grown > 0, np.clip(np.ceil(last - high), 0, repeat), np.where(first > high, repeat, 0))
+    outside = np.where(first > 0, below + above, 0)
+    share = float(outside.sum()) / max(1, int(repeat.sum()))
+    if not share:
+        return None
+    lows, highs = (first > 0) & (below > 0), (first > 0) & (above > 0)
+    least = np.concatenate((first[lows], (last - above + 1)[highs & ~lows]))
+    most = np.concatenate((last[highs], (first + below - 1)[lows & ~highs & (grown > 0)], first[lows & (grown == 0)]))
+    return share, float(least.min()), float(most.max())
 
 
 def as_columns(batch: Batch) -> Columns:

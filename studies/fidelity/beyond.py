@@ -16,9 +16,11 @@ import numpy as np
 from simqueue.calibration import Case, ServedCase, fit, percent_errors, predict
 from simqueue.hardware import load_gpu, load_model
 from simqueue.steptime import Coefficients, load_preset
+from simqueue.steptime.model_error import is_of
 from simqueue.steptime.validity import Regime
 from studies.fidelity.blackwell import compare_blackwell
-from studies.fidelity.evaluate import Percent
+from studies.fidelity.evaluate import BEYOND_PRESETS, ComparedServed, Percent, compare_served
+from studies.fidelity.moe_served import LEFT_OUT, ServedExperts, compare_experts
 from studies.fidelity.recipes import CHUNKS, RECIPES, Recipe, Served
 from studies.fidelity.tables import table
 from studies.fidelity.token_times import rows_of_tokens
@@ -36,9 +38,23 @@ class Beyond:
     errors: Percent
 
 
-def beyond(folder: Path) -> list[Beyond]:
-    """Return the errors of every regime, in the order of `Regime`."""
+def beyond(
+    folder: Path,
+    experts: Sequence[ServedExperts] | None = None,
+    dense: Sequence[ComparedServed] | None = None,
+) -> list[Beyond]:
+    """Return the errors of every regime.
+
+    Parameters
+    ----------
+    folder : Path
+        The measurements.
+    experts, dense : sequences, optional
+        Served runs with presets that have not seen them, if they were compared before.
+    """
     return [
+        *map(_of_experts, compare_experts(folder, LEFT_OUT) if experts is None else experts),
+        *map(_of_dense, compare_served(folder, BEYOND_PRESETS) if dense is None else dense),
         *_left_out(
             "other batches", folder, lambda case: _decodes(case) >= _MANY, f"rows of {_MANY} and more running requests"
         ),
@@ -89,9 +105,32 @@ def _told(one: Beyond) -> str:
     return f"{one.what} {float(np.median(np.abs(one.errors))):.1f} ({len(one.errors)})"
 
 
+def _of_experts(one: ServedExperts) -> Beyond:
+    choice = one.choice
+    layout = "whole" if choice.whole else "divided"
+    what = f"`{choice.preset}` on {choice.engine}, {choice.model}, {choice.gpu}, {layout} experts"
+    return Beyond(_regime(choice.preset, choice.engine, choice.gpu, layout), what, one.tpot)
+
+
+def _of_dense(one: ComparedServed) -> Beyond:
+    row = one.rows[0]
+    what = f"`{one.tpot.preset}` on {one.tpot.source}, {one.tpot.gpu}"
+    regime = _regime(one.tpot.preset, row.engine, one.tpot.gpu, "none")
+    return Beyond("another weight format" if regime == "another model" else regime, what, one.tpot.calibrated)
+
+
+def _regime(preset: str, engine: str, gpu: str, layout: str) -> Regime:
+    """Return what a preset has not seen of some runs, the most important first."""
+    card = load_preset(preset).card
+    if not is_of(card, {"trtllm": "tensorrt"}.get(engine, engine)):
+        return "another engine"
+    if card.gpu != gpu:
+        return "another GPU"
+    return "another model" if layout in (card.valid.experts or ()) else "another kind of model"
+
+
 _FOREIGN: Final[tuple[tuple[Regime, str, Served, str], ...]] = (
     ("another weight format", "vllm-h100-qwen3-32b", Served("vllm", "llama-3.1-70b", "fp8"), "h100-sxm"),
-    ("another weight format", "trtllm-h100", Served("trtllm", "qwen3-32b", "fp8"), "h100-sxm"),
     ("another weight format", "vllm-h100-llama-70b", Served("vllm", "qwen3-32b", "bf16", CHUNKS), "h100-sxm"),
     ("another GPU", "vllm-h200", Served("vllm", "llama-3.1-70b", "fp8"), "h100-sxm"),
     ("another GPU", "vllm-h100-llama-70b", Served("vllm", "llama-3.1-70b", "fp8"), "h200-sxm"),

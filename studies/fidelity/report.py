@@ -146,18 +146,19 @@ def find(data: Path) -> Findings:
     """Make all comparisons with the measurements in a folder."""
     steps = compare_steps(data)
     experts = compare_experts(data, (*FITTED, *LEFT_OUT))
+    dense = compare_served(data, BEYOND_PRESETS)
     return Findings(
         steps=steps,
         parts=compare_parts(data),
         served=compare_served(data),
-        beyond=compare_served(data, BEYOND_PRESETS),
+        beyond=dense,
         layers=fit_layers(layer_cases(data)),
         experts=experts[: len(FITTED)],
         experts_left_out=experts[len(FITTED) :],
         blackwell=compare_blackwell(data),
         tokens=compare_tokens(data),
         power=fit_power(power_cases(data)),
-        foreign=beyond(data),
+        foreign=beyond(data, experts[len(FITTED) :], dense),
         left_out=left_out(data),
         replays=[replay(run, data) for run in RUNS],
     )

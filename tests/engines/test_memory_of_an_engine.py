@@ -126,9 +126,10 @@ def test_a_number_of_blocks_is_a_supposition() -> None:
     """With blocks that were written down the engine need not start; the warning has the tokens of those blocks."""
     found = policy(80 * GIB, version="0.33.0", kv_cache={"blocks": 100}, max_model_len=2000)
     assert found.kv_cache.blocks == 100
-    (line,) = found.warnings
+    line, *_ = found.warnings
     assert "KV pool of 1600 tokens (100 blocks); the longest max_model_len that fits is 1600" in line
-    assert not policy(80 * GIB, version="0.33.0", kv_cache={"blocks": 100}, max_model_len=1600).warnings
+    fitting = policy(80 * GIB, version="0.33.0", kv_cache={"blocks": 100}, max_model_len=1600)
+    assert not any("KV pool" in one for one in fitting.warnings)
 
 
 @pytest.mark.parametrize(("tensor_parallel", "tokens"), [(1, 2048), (2, 8192), (8, 16384)])
@@ -158,7 +159,7 @@ def test_experts_have_the_width_of_those_that_a_token_uses() -> None:
 def test_a_model_of_unknown_widths_is_warned_about() -> None:
     """A parameter count does not say how large activations are."""
     model = {"layers": 32, "heads": 32, "kv_heads": 8, "head_dim": 128, "parameters": 8_030_261_248}
-    (line,) = policy(80 * GIB, model=model, version="0.33.0").warnings
+    line, *_ = policy(80 * GIB, model=model, version="0.33.0").warnings
     assert "no room for activations" in line
 
 

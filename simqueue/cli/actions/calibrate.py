@@ -14,13 +14,14 @@ from simqueue.calibration.choice import doubts, free_for, given_by, held_fixed, 
 from simqueue.calibration.linear import StepMean, fit_linear, read_step_means
 from simqueue.calibration.request_log import fit_log
 from simqueue.calibration.rows import Target, read_steps
-from simqueue.calibration.served_rows import Server, read_log, read_means
+from simqueue.calibration.served_rows import BUDGET, Server, read_log, read_means
 from simqueue.cli.actions.common import load_hardware, print_warnings, say
 from simqueue.cli.actions.screen import busy, print_rows
 from simqueue.cli.options import Kind
 from simqueue.errors import InputError, Problem
 from simqueue.outputs import Place, reserved_file
 from simqueue.steptime.linear import LinearStepTime
+from simqueue.steptime.preset import load_preset
 
 _LINEAR_VALUES = ("overhead_s", "per_prefill_token_s", "decode_base_s", "per_decode_s")
 
@@ -65,7 +66,7 @@ def calibrate(
     free: str | None,
     drop_bad_rows: bool,
     max_num_seqs: int,
-    max_num_batched_tokens: int,
+    max_num_batched_tokens: int | None,
     blocks: int | None,
     shortest: float,
     quiet: bool,
@@ -80,9 +81,9 @@ def calibrate(
     if model is None or gpu is None:
         raise InputError(f"calibrate: --kind {kind.value} needs --model and --gpu")
     target = Target(*load_hardware(model, gpu, weights), tensor_parallel)
-    server = Server(
-        max_num_seqs=max_num_seqs, max_num_batched_tokens=max_num_batched_tokens, blocks=blocks, shortest=shortest
-    )
+    known = None if base is None else load_preset(base, Path()).card.server
+    budget = max_num_batched_tokens or (known and known.max_num_batched_tokens) or BUDGET
+    server = Server(max_num_seqs=max_num_seqs, max_num_batched_tokens=budget, blocks=blocks, shortest=shortest)
     names = None if free is None else [name.strip() for name in free.split(",")]
     with reserved_file(out) as place:
         _calibrate(_Job(table, kind, target, server, base, names, drop_bad_rows), place, quiet=quiet)

@@ -111,7 +111,8 @@ def calibrate(
             "--free",
             metavar="NAMES",
             help="Values to fit, separated by commas. Default for steps: all that the rows depend on. Default for "
-            "served and requests: mfu, seq_us and step_ms.",
+            "served and requests: mfu, seq_us and step_ms; with ttft_ms also first_token_ms and, if prompts differ, "
+            "first_token_us.",
         ),
     ] = None,
     drop_bad_rows: Annotated[
@@ -121,8 +122,14 @@ def calibrate(
         int, Option("--max-num-seqs", metavar="N", min=1, help="Served, requests: maximum number of running requests.")
     ] = 256,
     max_num_batched_tokens: Annotated[
-        int, Option("--max-num-batched-tokens", metavar="N", min=1, help="Served, requests: token budget per step.")
-    ] = 8192,
+        int | None,
+        Option(
+            "--max-num-batched-tokens",
+            metavar="N",
+            min=1,
+            help="Served, requests: token budget per step. Default: that of the server of --base, else 8192.",
+        ),
+    ] = None,
     blocks: Annotated[
         int | None,
         Option(
@@ -154,7 +161,8 @@ def calibrate(
       steps     one step: ms, decode_seqs, context_tokens (mean per decode),
                 prefill_seqs, prefill_tokens (sum), past_tokens (per prompt)
       linear    the same, for `step_time: {kind: linear}`; without model and GPU
-      served    one closed-loop benchmark: concurrency, isl, osl, tpot_ms
+      served    one closed-loop benchmark: concurrency, isl, osl, tpot_ms,
+                optionally ttft_ms, tensor_parallel
       requests  one request of a run: arrival_s, prompt_tokens, output_tokens,
                 tpot_ms
     """
