@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from simqueue.errors import InputError, RunError
 from simqueue.experiment.build import build
 from simqueue.experiment.demand import Demand, asked_of, offered
-from simqueue.experiment.offered_load import server
+from simqueue.experiment.served import server
 from simqueue.frontend import FrontEndTimes
 from simqueue.request import Request
 from simqueue.scenario.resolved import ResolvedScenario

@@ -10,16 +10,15 @@ from typing import Any
 from simqueue.errors import InputError
 from simqueue.experiment.build import build_all
 from simqueue.experiment.demand import Demand, Offered, asked_of, offered
-from simqueue.experiment.limit import limit_of
+from simqueue.experiment.served import Limits, Served, limits_of, served
 from simqueue.frontend import FrontEndTimes
 from simqueue.request import Request
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
 from simqueue.schedulers import Policy
-from simqueue.schedulers.declarations import declared_batching
 from simqueue.simulation.recording import Recording
 from simqueue.steptime import StepTime
-from simqueue.theory.front_end import behind_front_end, wait_s, with_front_end
-from simqueue.theory.limits import Capacity, Limit, Server
+from simqueue.theory.front_end import wait_s, with_front_end
+from simqueue.theory.limits import Capacity, Limit
 from simqueue.theory.operating_point import OperatingPoint, operating_point, outside_domain
 
 MOST_GAP_SCV = 4.0
@@ -169,27 +168,15 @@ def policy_loads(
     found = {}
     for policy in scenario.policies:
         name = policy.name
-        described = server_of(scenario, built[name])
-        found[name] = _policy_load(policy, built[name], described, load, runs.get(name), estimates=estimates)
+        by = served(scenario, policy, built[name])
+        found[name] = _policy_load(policy, built[name], by, load, runs.get(name), estimates=estimates)
     return found
-
-
-def server_of(scenario: ResolvedScenario, built: Policy) -> Server | None:
-    """Return the limits of a policy in a scenario; None if the policy does not declare them.
-
-    There are no more seats than clients have requests in flight: `max_concurrency` of the workload.
-    """
-    limit = None if scenario.workload is None else scenario.workload.max_concurrency
-    described = server(built)
-    if described is None or limit is None:
-        return described
-    return replace(described, max_num_seqs=min(described.max_num_seqs, limit))
 
 
 def _policy_load(
     policy: ResolvedPolicy,
     built: Policy,
-    described: Server | None,
+    by: Served | None,
     load: Offered | None,
     recording: Recording | None,
     *,
@@ -197,11 +184,11 @@ def _policy_load(
 ) -> PolicyLoad:
     if load is None:
         return PolicyLoad(None, None, None, "the workload has no fixed rate of requests")
-    if described is None:
+    if by is None:
         return PolicyLoad(None, None, None, f"no capacity law for the scheduler '{policy.scheduler}'")
     try:
         asked = asked_of(built, load, recording)
-        return loaded(policy.step_time, described, asked, policy.front_end, estimates=estimates)
+        return loaded(policy.step_time, by, asked, estimates=estimates)
     except InputError as error:
         return PolicyLoad(None, None, None, str(error))
     except ArithmeticError as error:  # what is said about a run must not lose the run
@@ -209,43 +196,36 @@ def _policy_load(
 
 
 def loaded(
-    step_time: StepTime,
-    described: Server,
-    asked: Demand,
-    front_end: FrontEndTimes | None,
-    *,
-    estimates: bool = True,
-    known: Limit | None = None,
+    step_time: StepTime, by: Served, asked: Demand, *, estimates: bool = True, known: Limits | None = None
 ) -> PolicyLoad:
-    """Return capacity, load and, if they are wanted, estimates of one policy, which `described` describes.
+    """Return capacity, load and, if they are wanted, estimates of one policy.
 
     Parameters
     ----------
     step_time : StepTime
-    described : Server
+    by : Served
+        What serves its requests.
     asked : Demand
-    front_end : FrontEndTimes or None
-        What requests go through before the server.
     estimates : bool
-    known : Limit, optional
-        The result of `limit_of`, which does not depend on the rate, if the caller has it.
+    known : Limits, optional
+        The result of `limits_of`, if the caller has it.
     """
-    alone = known or limit_of(step_time, described, asked)
-    limit = alone if front_end is None else behind_front_end(alone, front_end, asked.lengths)
+    limits = known or limits_of(step_time, by, asked)
+    limit = limits.whole
     found = PolicyLoad(limit.capacity, None, None, doubt=limit.doubt, low_rps=limit.low_rps, high_rps=limit.high_rps)
     if asked.rate_rps is None:
         return found
     found = replace(found, load=asked.rate_rps / limit.capacity.max_rate_rps)
     if not estimates:
         return found
-    why = _no_estimates(step_time, described, asked, alone, asked.rate_rps)
+    why = _no_estimates(step_time, by, asked, limits.server, asked.rate_rps)
     if why:
         return replace(found, no_estimate=why)
     point = operating_point(
-        step_time, asked.lengths, described, asked.rate_rps, gap_scv=asked.gap_scv, known=alone.capacity
+        step_time, asked.lengths, by.server, asked.rate_rps, gap_scv=asked.gap_scv, known=limits.server.capacity
     )
     found = replace(found, estimate=point)
-    return found if front_end is None else _later(found, front_end, asked)
+    return found if by.front_end is None else _later(found, by.front_end, asked)
 
 
 def _later(found: PolicyLoad, times: FrontEndTimes, asked: Demand) -> PolicyLoad:
@@ -258,34 +238,14 @@ def _later(found: PolicyLoad, times: FrontEndTimes, asked: Demand) -> PolicyLoad
     return replace(found, estimate=with_front_end(found.estimate, times, asked.lengths, waited_s, found.load))
 
 
-def _no_estimates(step_time: StepTime, described: Server, asked: Demand, limit: Limit, rate_rps: float) -> str:
+def _no_estimates(step_time: StepTime, by: Served, asked: Demand, limit: Limit, rate_rps: float) -> str:
     """Return why there are no estimates of the server without its front end, or an empty text."""
     load = rate_rps / limit.capacity.max_rate_rps
-    outside = asked.irregular or outside_domain(step_time, asked.lengths, described, limit.capacity, load)
+    outside = asked.irregular or outside_domain(step_time, asked.lengths, by.server, limit.capacity, load)
     if outside:
         return outside
+    if by.clients is not None and by.front_end is not None:
+        return "clients limit the requests in flight, and the front end is a part of their way"
     if asked.gap_scv > MOST_GAP_SCV:
         return f"gaps between arrivals have a squared CV of {asked.gap_scv:.3g}; at most {MOST_GAP_SCV:g} was compared"
     return f"how fast the steps carry requests is not sure: {limit.doubt}" if limit.doubt else ""
-
-
-def server(built: Policy) -> Server | None:
-    """Return the limits of a policy, in the terms of the capacity law; None if the policy does not declare them."""
-    batching, kv = declared_batching(built), built.kv
-    if batching is None:
-        return None
-    return Server(
-        batching=batching.kind,
-        max_num_seqs=batching.max_num_seqs,
-        max_num_batched_tokens=batching.max_num_batched_tokens,
-        chunk_tokens=batching.chunk_tokens,
-        kv_blocks=kv.total - kv.watermark_blocks,
-        block_size=kv.block_size,
-        reserve_tokens=kv.reserve_tokens,
-        depth=built.depth,
-        spare_blocks=kv.watermark_blocks,
-        whole_context=batching.whole_context,
-        keeps_evicted=kv.shares,
-        fills_waves=batching.fills_waves,
-        sorts_waves=batching.sorts_waves,
-    )

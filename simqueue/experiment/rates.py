@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
 from simqueue.errors import InputError
 from simqueue.experiment.build import build_all
 from simqueue.experiment.demand import Offered, asked_of, offered
-from simqueue.experiment.limit import limit_of
-from simqueue.experiment.offered_load import PolicyLoad, loaded, server_of
+from simqueue.experiment.offered_load import PolicyLoad, loaded
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import run
+from simqueue.experiment.served import limits_of, served
 from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.result import Result
 from simqueue.results.steadiness import unsteady
@@ -70,20 +69,18 @@ def curves(scenario: ResolvedScenario, points: int = 60) -> list[Curve]:
     found = []
     built = build_all(scenario)
     for policy in scenario.policies:
-        described = server_of(scenario, built[policy.name])
-        if described is None:
+        by = served(scenario, policy, built[policy.name])
+        if by is None:
             continue
         try:
             asked = asked_of(built[policy.name], load)
-            limit = limit_of(policy.step_time, described, asked)
+            limits = limits_of(policy.step_time, by, asked)
         except InputError:
             continue  # without a capacity there is no curve; the table says why
-        at = partial(loaded, policy.step_time, described, front_end=policy.front_end, known=limit)
-        whole = at(asked, estimates=False).capacity
-        if whole is not None:
-            rates = (np.linspace(0.02, 1.2, points) * whole.max_rate_rps).tolist()
-            loads = [at(replace(asked, rate_rps=rate)) for rate in rates]
-            found.append(Curve(policy.name, whole.max_rate_rps, tuple(rates), _values(loads, rates)))
+        capacity_rps = limits.whole.capacity.max_rate_rps
+        rates = (np.linspace(0.02, 1.2, points) * capacity_rps).tolist()
+        loads = [loaded(policy.step_time, by, replace(asked, rate_rps=rate), known=limits) for rate in rates]
+        found.append(Curve(policy.name, capacity_rps, tuple(rates), _values(loads, rates)))
     return found
 
 

@@ -14,7 +14,7 @@ from simqueue.experiment.build import build_all
 from simqueue.experiment.carried import carried
 from simqueue.experiment.demand import asked_of, offered
 from simqueue.experiment.limit import limit_of
-from simqueue.experiment.offered_load import server
+from simqueue.experiment.served import server
 from simqueue.figures import canvas
 from simqueue.figures.style import figure_style
 from simqueue.scenario.resolved import ResolvedScenario
