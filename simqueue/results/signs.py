@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,6 @@ from simqueue.simulation.recording import Recording
 from simqueue.statistics.overload import Evidence, evidence
 from simqueue.statistics.stays import Stays
 from simqueue.statistics.verdict import Law, is_bounded, is_overloaded
-
-_TIMES: Final = ("first_scheduled_s", "first_token_s", "finish_s")
 
 
 class Signs:
@@ -124,21 +122,30 @@ def _reach_s(recording: Recording) -> Floats:
     return np.asarray(arrival_s)
 
 
+def _served(recording: Recording) -> tuple[Mask, Floats]:
+    """Return a mask of the requests that were served to clients who had given up, and when each left the server."""
+    requests = recording.requests
+    if recording.front_end is None:
+        return np.zeros(len(requests["finish_s"]), dtype=np.bool_), requests["finish_s"]
+    served = np.isnan(requests["first_token_delay_s"]) & (requests["tokens_emitted"] == requests["due_tokens"])
+    return served, np.where(served, requests["last_token_s"], requests["finish_s"])
+
+
 def _stays(recording: Recording, chosen: Mask) -> Stays:
     """Return the stays of some requests, without those that ended on their way to the server."""
     requests = recording.requests
-    arrival_s, gone_s = _reach_s(recording), np.fmin(requests["finish_s"], recording.end_s)
+    served, leave_s = _served(recording)
+    arrival_s, gone_s = _reach_s(recording), np.fmin(leave_s, recording.end_s)
     if recording.front_end is not None:
         chosen = chosen & ((arrival_s <= gone_s) | ~np.isnan(requests["submitted_s"]))
         arrival_s = np.minimum(arrival_s, gone_s)  # they differ by rounding
-    never = {name: np.where(np.isnan(requests[name]), np.inf, requests[name])[chosen] for name in _TIMES}
-    lost = has_status(requests, Status.REJECTED) | has_status(requests, Status.TIMED_OUT)
+    lost = (has_status(requests, Status.REJECTED) | has_status(requests, Status.TIMED_OUT)) & ~served
     refused = _refused(requests)
     return Stays(
         arrival_s=arrival_s[chosen],
-        start_s=never["first_scheduled_s"],
-        first_token_s=never["first_token_s"],
-        leave_s=never["finish_s"],
+        start_s=_or_never(requests["first_scheduled_s"][chosen]),
+        first_token_s=_or_never(requests["first_token_s"][chosen]),
+        leave_s=_or_never(leave_s[chosen]),
         prompt_tokens=requests["prompt_tokens"][chosen],
         output_tokens=requests.get("due_tokens", requests["output_tokens"])[chosen],
         made_tokens=requests["tokens_emitted"][chosen],
@@ -146,3 +153,7 @@ def _stays(recording: Recording, chosen: Mask) -> Stays:
         refused=refused[chosen],
         end_s=recording.end_s,
     )
+
+
+def _or_never(times_s: Floats) -> Floats:
+    return np.where(np.isnan(times_s), np.inf, times_s)

@@ -89,7 +89,7 @@ def _client_columns(columns: dict[str, Any]) -> dict[str, str]:
     columns["front_end_ms"] = 1000 * front_end_s(columns)
     columns["first_token_delay_ms"] = 1000 * columns.get("first_token_delay_s", np.zeros(1))
     for name in ("front_end_ms", "first_token_delay_ms", "client_wait_ms"):
-        if columns[name].any():
+        if np.nan_to_num(columns[name]).any():
             types[name] = _WITHOUT[name]
     if "attempt" in columns and columns["attempt"].any():
         types["attempt"] = _WITHOUT["attempt"]
@@ -124,7 +124,11 @@ def stacked(tables: list[pd.DataFrame], types: Mapping[str, str]) -> pd.DataFram
         return pd.DataFrame({name: _typed([], kind) for name, kind in types.items()})
     made = pd.concat(tables, ignore_index=True)
     # a run without waits or retries has no such column; its requests waited for 0 ms and are first attempts
-    given = {name: _typed(made[name].fillna(0), kind) for name, kind in _WITHOUT.items() if name in made}
+    given = {
+        name: pd.concat([_typed(table.get(name, np.zeros(len(table))), kind) for table in tables], ignore_index=True)
+        for name, kind in _WITHOUT.items()
+        if name in made
+    }
     return made.assign(**given)
 
 

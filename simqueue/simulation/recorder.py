@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 
 from simqueue.errors import RunError
 from simqueue.frontend import FrontEndTimes
@@ -68,10 +69,15 @@ class Recorder:
         self._end(job, Status.REJECTED, now_s, reason=reason, replica=-1)
 
     def finished(self, job: Job, now_s: float) -> None:
-        """Log that `job` leaves with all its tokens; tokens not delivered before are delivered now."""
+        """Log that the server is done with `job`; tokens not delivered before are delivered now.
+
+        It leaves, unless a front end holds its answer back until its client gives up: then it stays `inside` till then.
+        """
         self.tokens.left(job)
         if job.tokens_emitted < job.output_tokens:
             self.tokens.burst(job, job.output_tokens - job.tokens_emitted, now_s)
+        if job.request.gives_up_s is not None and isnan(self._requests.delay_s(job)):
+            return
         self._leave(job, now_s, FINISHED)
 
     def timed_out(self, job: Job, now_s: float) -> None:

@@ -105,7 +105,7 @@ class RequestRows:
             "due_tokens": happened["output_tokens"],
             **dict(zip(_TIMES, map(_seconds, zip(*map(_times, jobs), strict=True)), strict=True)),
             **dict(zip(_ASKED, zip(*map(_asked, requests), strict=True), strict=True)),
-            "first_token_delay_s": self._delays_s(requests),
+            "first_token_delay_s": list(map(self.delay_s, jobs)),
             "status": [status.value for status in statuses],
             "reject_reason": reasons,
             "replica": replicas,
@@ -116,11 +116,18 @@ class RequestRows:
         }
         self.columns.extend([columns[name] for name in self.columns.names])
 
-    def _delays_s(self, requests: Sequence[Request]) -> list[float]:
-        front_end = self._front_end
-        if front_end is None:
-            return [0.0] * len(requests)
-        return [front_end.delay_s(request.prompt_tokens) for request in requests]
+    def delay_s(self, job: Job) -> float:
+        """Return how long the first token is on its way to the client; NaN if it never gets there.
+
+        There may be none, or the client gives up before.
+        """
+        if self._front_end is None:
+            return 0.0
+        made_s, until_s = job.first_token_s, job.request.gives_up_s
+        if made_s is None:
+            return nan
+        delay_s = self._front_end.delay_s(job.request.prompt_tokens)
+        return nan if until_s is not None and made_s + delay_s > until_s else delay_s
 
 
 def _seconds(times_s: Iterable[float | None]) -> list[float]:

@@ -72,6 +72,8 @@ class Simulation:
         self._done: dict[Job, Event] = {}
         self._in_front: dict[Job, None] = {}
         """Requests in the front end, which the scheduler does not know yet."""
+        self._answered: dict[Job, None] = {}
+        """Requests whose answers are made, and whose clients will give up before they see them."""
         self._last_event_s = 0.0
         self.replica = Replica(self.env, policy, step_time, self.recorder, options, self._finish, observer)
         self._arrived = 0
@@ -216,16 +218,22 @@ class Simulation:
 
     def _cancel(self, job: Job) -> list[Job]:
         """Cancel a request wherever it is; return the requests that leave with all their tokens because of it."""
-        if job not in self._in_front:
+        if job in self._in_front:
+            del self._in_front[job]
+            self.recorder.left_front_end(job, clock.now(self.env), Status.TIMED_OUT)
+        elif job in self._answered:
+            del self._answered[job]
+            self.recorder.timed_out(job, clock.now(self.env))
+        else:
             return self.replica.cancel(job)
-        del self._in_front[job]
-        self.recorder.left_front_end(job, clock.now(self.env), Status.TIMED_OUT)
         return []
 
     def _finish(self, job: Job, status: Status = FINISHED) -> None:
         self._last_event_s = clock.now(self.env)
-        if self._on_end is not None:
-            self._on_end(self.recorder.ended_count)
+        if job in self.recorder.inside:
+            self._answered[job] = None
+            return
+        self._report_end()
         clock.happen(self._done.pop(job), status)
 
     def _report_end(self) -> None:

@@ -133,6 +133,65 @@ def test_a_closed_loop_waits_for_its_first_token() -> None:
     assert found["finish_s"].tolist() == pytest.approx([STEP_S + i * (STEP_S + 0.1) for i in range(3)])
 
 
+def test_an_answer_that_comes_too_late_times_out() -> None:
+    """The server is done at 0.25 s, and the token would be there at 1.025 s: the client leaves at 0.5 s without it."""
+    requests = [asked(0.0, output=2, timeout_s=0.5), asked(0.0, output=2), asked(0.0, output=2)]
+    found = play_both_ways(scenario({"first_token_ms": 900}, requests, workload={"max_concurrency": 1})).requests
+    assert found["status"].tolist() == ["timed_out", "finished", "finished"]
+    assert found["arrival_s"].tolist() == pytest.approx([0.0, 0.5, 1.525])  # its place is free when it leaves
+    assert found["finish_s"][0] == 0.5
+    assert found["ttft_ms"].isna().tolist() == found["first_token_delay_ms"].isna().tolist() == [True, False, False]
+    assert found["e2el_ms"].isna().tolist() == [True, False, False]
+    assert found["tokens_emitted"].tolist() == [2, 2, 2]
+    assert found["replica"].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("delay_ms", "ttft_ms"), [(100, 225.0), (375, 500.0), (376, None), (900, None)])
+@pytest.mark.parametrize("output", [1, 4, 100])
+def test_a_token_counts_from_when_it_is_seen(delay_ms: float, ttft_ms: float | None, output: int) -> None:
+    """Tokens are made each 125 ms, and the client waits 500 ms; what is there at that instant is there."""
+    one = scenario({"first_token_ms": delay_ms}, [asked(0.0, output=output)], workload={"timeout_s": 0.5})
+    found = play_both_ways(one).requests.iloc[0]
+    assert found["status"] == ("finished" if ttft_ms is not None and output <= 4 else "timed_out")
+    assert (None if np.isnan(found["ttft_ms"]) else found["ttft_ms"]) == pytest.approx(ttft_ms)
+
+
+@given(
+    gaps=st.lists(st.integers(0, 60), min_size=1, max_size=10),
+    outputs=st.lists(st.integers(1, 6), min_size=10, max_size=10),
+    timeouts=st.lists(st.integers(1, 150), min_size=10, max_size=10),
+    times=st.tuples(st.integers(0, 20), st.integers(0, 80), st.integers(0, 8)),
+    limit=st.sampled_from([None, 1, 2]),
+    horizon=st.sampled_from([None, 100, 300]),
+)
+@examples(20, 100)
+def test_clients_give_up_on_what_they_have_not_seen(
+    gaps: list[int],
+    outputs: list[int],
+    timeouts: list[int],
+    times: tuple[int, int, int],
+    limit: int | None,
+    horizon: int | None,
+) -> None:
+    """Who is done has seen the answer in time, and who gives up has not, with ties in time."""
+    tick = 2.0**-6
+    each, delay, per_token = (1e3 * tick * n for n in times)
+    front_end = {"request_ms": each, "first_token_ms": delay, "first_token_us": 1e3 * per_token / 16}
+    sent = zip(np.cumsum(gaps) * tick, outputs, timeouts, strict=False)
+    requests = [asked(float(at_s), output=o, timeout_s=t * tick) for at_s, o, t in sent]
+    ends = {} if horizon is None else {"horizon_s": horizon * tick}
+    found = play_both_ways(scenario(front_end, requests, workload={"max_concurrency": limit}, **ends)).requests
+    for i, row in found.iterrows():
+        gives_up_s = requests[int(row["request_id"])]["arrival_s"] + requests[int(row["request_id"])]["timeout_s"]
+        seen_s = row["first_token_s"] + 1e-3 * (delay + per_token)
+        assert np.isnan(row["ttft_ms"]) == (not seen_s <= gives_up_s), i
+        if row["status"] == "finished":
+            assert max(seen_s, row["finish_s"]) <= gives_up_s
+        elif row["status"] == "timed_out":
+            assert gives_up_s <= row["finish_s"] < gives_up_s + STEP_S
+            assert row["tokens_emitted"] < row["output_tokens"] or row["finish_s"] == gives_up_s < seen_s
+
+
 def test_what_takes_no_time_changes_no_byte(play: Callable[..., Result]) -> None:
     """A front end of zeros is none."""
     requests = [asked(0.01 * i, 10 + i, 1 + i % 5) for i in range(20)]
@@ -147,6 +206,15 @@ def test_null_in_a_policy_is_none() -> None:
     one["policies"] |= {"bare": {"scheduler": "chunked", "front_end": None}}
     found = run(one).requests.set_index("policy")["front_end_ms"]
     assert found.to_dict() == pytest.approx({"p": 5.0, "bare": 0.0})
+
+
+def test_what_a_policy_without_front_end_does_not_hold_back_is_zero() -> None:
+    """A delay that is not known of one policy is not 0 because another policy has none."""
+    requests = [asked(0.0, output=1), asked(0.0, output=1, timeout_s=0.5)]
+    one = scenario({"first_token_ms": 900}, requests)
+    one["policies"] |= {"bare": {"scheduler": "chunked", "front_end": None}}
+    delays_ms = run(one).requests["first_token_delay_ms"].tolist()
+    assert delays_ms == pytest.approx([900.0, np.nan, 0.0, 0.0], nan_ok=True)
 
 
 def poisson(front_end: dict[str, float] | None, rate_rps: float, n: int = 4000) -> dict[str, Any]:
@@ -192,6 +260,15 @@ def test_who_gives_up_on_the_way_is_no_load() -> None:
 def test_the_wait_for_a_front_end_shows_its_overload() -> None:
     """At 1.5 times what the front end can do, the run itself says so."""
     assert signs({"request_ms": 100}, 15.0, 0).overloaded(Law()) is True
+
+
+@pytest.mark.parametrize("rate_rps", [6.0, 60.0])
+def test_work_that_is_done_for_clients_who_left_is_done(rate_rps: float) -> None:
+    """No client sees its answer within 900 s, and the server makes all of them as for patient clients."""
+    late = {"first_token_ms": 1e6}
+    bare, behind = signs(None, rate_rps, 0), signs(late, rate_rps, 0, workload={"timeout_s": 900})
+    assert behind.overloaded(Law()) is bare.overloaded(Law()) is (rate_rps > 20)
+    assert behind.bounded is bare.bounded is False
 
 
 @pytest.mark.parametrize("rate_rps", [10, 14, 20])
