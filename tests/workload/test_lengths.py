@@ -150,6 +150,26 @@ def test_geometric_has_its_textbook_moments() -> None:
     assert set(one.sample(stream(0, 0, "x"), 1000).tolist()) == {1}
 
 
+@given(mean=st.floats(1.01, 1e5))
+@examples(40)
+def test_geometric_has_its_textbook_moments_at_any_mean(mean: float) -> None:
+    """However many terms are summed before the integral: m and m (m - 1)."""
+    found = lengths(distribution="geometric", mean=mean)
+    assert found.mean() == pytest.approx(mean, rel=1e-11)
+    assert found.variance() == pytest.approx(mean * (mean - 1), rel=1e-11)
+
+
+@pytest.mark.parametrize(("median", "sigma"), [(20, 0.05), (500, 0.8), (3000, 0.3), (2e5, 0.01)])
+def test_lognormal_has_the_moments_of_all_its_terms(median: float, sigma: float) -> None:
+    """Summed one by one as far as they are not 0, also where the tail is a step far from the start."""
+    found = lengths(distribution="lognormal", median=median, sigma=sigma)
+    k = np.arange(2, int(median * math.exp(9 * sigma)) + 2)
+    tail = stats.lognorm.sf(k, sigma, scale=median)
+    mean = 1 + tail.sum()
+    assert found.mean() == pytest.approx(mean, rel=1e-11)
+    assert found.variance() == pytest.approx(1 + ((2 * k - 1) * tail).sum() - mean**2, rel=1e-8)
+
+
 def test_uniform_has_its_textbook_moments() -> None:
     """Uniform on low..high has mean (low + high)/2 and variance (n² - 1)/12 with n values."""
     this = lengths(distribution="uniform", low=10, high=20)
