@@ -69,7 +69,7 @@ class Recording:
         request_id (object), request_class (object, None if not given), arrival_s, prompt_tokens, output_tokens,
         due_tokens (output tokens, or fewer if the policy cuts them), status (object: a `Status` value),
         reject_reason (object, None), replica (int, -1 for none), first_scheduled_s, first_token_s, last_token_s,
-        finish_s (of a rejected request: its arrival; NaN if unfinished), max_itl_s, preemptions,
+        finish_s (of a rejected request: when it was rejected; NaN if unfinished), max_itl_s, preemptions,
         cached_tokens, recomputed_tokens, tokens_emitted, wanted_s (when its client first wanted it: its arrival, or
         earlier if it waited at the client or is a retry), attempt, session and client (object, None).
     steps : Table, n_rows in order of time
