@@ -115,8 +115,8 @@ def _delayed(closed: Capacity, described: Server, lengths: Lengths) -> str:
     if budget >= SMALL * lengths.new:
         return ""
     # Prompts wait for the token budget while they hold slots.
-    slots_rps, compute_rps = closed.limits_rps["slots"], closed.limits_rps["compute"]
-    budget_rps = min(closed.limits_rps["tokens"], compute_rps)
+    slots_rps, compute_rps = closed.limits_rps["slots"], closed.limits_rps.get("compute", math.inf)
+    budget_rps = min(closed.limits_rps.get("tokens", math.inf), compute_rps)
     if not 1 / NEAR < budget_rps / slots_rps < NEAR or compute_rps < COMPUTE_BOUND * slots_rps:
         return ""
     return (

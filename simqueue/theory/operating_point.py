@@ -159,7 +159,7 @@ def _lengths_outside(lengths: Lengths, server: Server) -> str:
 
 def _prompts_outside(affine: Affine, lengths: Lengths, limit: Capacity, load: float) -> str:
     """Return that a prompt is long beside a step, if it is: the steps of a request then differ too much."""
-    busy = load * limit.max_rate_rps / limit.limits_rps["compute"]
+    busy = load * limit.max_rate_rps / limit.limits_rps.get("compute", math.inf)  # one seat
     tpot_s = (affine.overhead_s + affine.per_decode_s) / (1 - busy)
     too_long = affine.per_prompt_token_s * lengths.prompt > _LONGEST_PROMPT * tpot_s
     return "a prompt takes longer than a step of decodes" if too_long else ""

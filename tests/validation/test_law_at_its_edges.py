@@ -152,14 +152,14 @@ def test_even_arrivals_have_the_capacity_of_others() -> None:
 
 @pytest.mark.parametrize("seats", [16, 20_000])
 def test_the_wait_shrinks_with_the_variability_of_arrivals(seats: int) -> None:
-    """At a load of 0.9 the estimated wait for a seat falls to nothing as gamma gaps become even."""
+    """At a load of 0.6 the estimated wait for a seat falls to nothing as gamma gaps become even."""
     policy = {"scheduler": "continuous", "max_num_seqs": seats, "max_num_batched_tokens": 10**8}
     policy |= {"step_time": STEP_TIMES["constant"], "kv_cache": {"blocks": 10_000_000}}
     least = with_arrivals({"process": "constant", "rate_rps": 5}, p=policy)["p"].capacity
     assert least is not None
     waits = []
     for burstiness in (1.0, 4.0, 1e4, 1e12, math.inf):
-        arrivals = {"process": "gamma", "rate_rps": 0.9 * least.max_rate_rps, "burstiness": burstiness}
+        arrivals = {"process": "gamma", "rate_rps": 0.6 * least.max_rate_rps, "burstiness": burstiness}
         found = with_arrivals(arrivals, p=policy)["p"]
         assert found.why_not == ""
         assert found.estimate is not None
@@ -253,3 +253,16 @@ def test_the_law_costs_no_more_for_larger_limits(batching: Any, size: int) -> No
         assert 0 < found.max_rate_rps < math.inf
         assert operating_point(step, lengths, server, 0.5 * found.max_rate_rps) is None or batching == "mixed"
     assert step.prompts_seen < 200_000
+
+
+@pytest.mark.parametrize("seats", [1, 4, 64])
+def test_one_seat_has_estimates_and_few_seats_only_for_poisson(seats: int) -> None:
+    """The capacity of one seat has no compute limit of its own; other arrivals were compared from 16 seats on."""
+    policy = {"scheduler": "continuous", "max_num_seqs": seats, "max_num_batched_tokens": 10**6}
+    policy |= {"step_time": STEP_TIMES["constant"], "kv_cache": {"blocks": 10_000_000}}
+    for process, known in (("poisson", True), ("constant", seats >= 16)):
+        least = with_arrivals({"process": process, "rate_rps": 1}, p=policy)["p"].capacity
+        assert least is not None
+        found = with_arrivals({"process": process, "rate_rps": 0.5 * least.max_rate_rps}, p=policy)["p"]
+        assert (found.estimate is not None) == known
+        assert known or "not Poisson" in found.no_estimate
