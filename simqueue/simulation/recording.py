@@ -68,10 +68,11 @@ class Recording:
     requests : mapping of str to array, each of length n_requests, in order of arrival
         request_id (object), request_class (object, None if not given), arrival_s, prompt_tokens, output_tokens,
         due_tokens (output tokens, or fewer if the policy cuts them), status (object: a `Status` value),
-        reject_reason (object, None), replica (int, -1 for none), first_scheduled_s, first_token_s, last_token_s,
-        finish_s (of a rejected request: when it was rejected; NaN if unfinished), max_itl_s, preemptions,
-        cached_tokens, recomputed_tokens, tokens_emitted, wanted_s (when its client first wanted it: its arrival, or
-        earlier if it waited at the client or is a retry), attempt, session and client (object, None).
+        reject_reason (object, None), replica (int, -1 for none), submitted_s (when a front end handed it on),
+        first_scheduled_s, first_token_s, first_token_delay_s (0 without a front end; NaN if its client never saw a
+        token), last_token_s, finish_s (of a rejected request: when it was rejected; NaN if unfinished), max_itl_s,
+        preemptions, cached_tokens, recomputed_tokens, tokens_emitted, wanted_s (when its client first wanted it: its
+        arrival, or earlier if it waited at the client or is a retry), attempt, session and client (object, None).
     steps : Table, n_rows in order of time
         start_s, duration_s, repeat, last_step_s, decode_seqs, context_tokens, prefill_tokens, prefill_seqs,
         blocks_used, running, waiting, preempted.
