@@ -18,7 +18,9 @@ from simqueue.theory.waves import row_blocks, wave_seconds
 
 _WAVES, _MOST_WAVES, _ROWS = 600, 3000, 40_000
 """Waves that are gathered, at least and at most, and their rows: more waves if they are small."""
-_MOST_REQUESTS = 65_536
+_REQUESTS, _MOST_REQUESTS = 65_536, 262_144
+"""Requests of which they are gathered: more only if large waves were too few for bounds, so that it takes little time.
+So there are fewer than `_WAVES` with more than about 100 rows: but as many rows, by which the rate is as well known."""
 _OFTEN = 0.5
 """Share of the waves that the pool cuts from which on it is what limits."""
 
@@ -35,7 +37,7 @@ class _Wave(NamedTuple):
 def played_waves(
     step: StepTime, sample: tuple[NDArray[Any], NDArray[Any]], server: Server, known: Capacity
 ) -> Played | None:
-    """Return the capacity by waves gathered from a sample, or None if they are too few.
+    """Return the capacity by waves gathered from a sample, or None if they are too few (of more than 20,000 rows).
 
     Parameters
     ----------
@@ -50,7 +52,8 @@ def played_waves(
     prompts, outputs = servable(*sample, server)
     if not len(prompts):
         return None
-    chosen = np.random.default_rng(0).integers(len(prompts), size=_MOST_REQUESTS)
+    requests = min(_MOST_REQUESTS, max(_REQUESTS, 3 * SECTIONS * server.max_num_seqs))
+    chosen = np.random.default_rng(0).integers(len(prompts), size=requests)
     pairs = zip(prompts[chosen].tolist(), outputs[chosen].tolist(), strict=True)
     many = min(_MOST_WAVES, max(_WAVES, _ROWS // server.max_num_seqs))
     waves = list(islice(_waves(pairs, server), many))

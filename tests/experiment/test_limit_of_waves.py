@@ -115,6 +115,25 @@ def test_long_prompts_with_long_outputs() -> None:
     assert found.capacity.max_rate_rps == pytest.approx(SEATS / seconds.mean(), rel=0.04)
 
 
+@pytest.mark.parametrize("seats", [1024, 8000, 20_000])
+def test_large_waves_are_enough_for_bounds(seats: int) -> None:
+    """Each large wave has a long request in it, so that all last as long as that one."""
+    pairs = [(1000, 50) if i % 10 == 0 else (100, 5) for i in range(200)]
+    listed = [{"arrival_s": i, "prompt_tokens": p, "output_tokens": o} for i, (p, o) in enumerate(pairs)]
+    made = {
+        "step_time": LINEAR,
+        "kv_cache": {"blocks": 10**8},
+        "workload": {"requests": listed},
+        "policies": {"p": {"scheduler": "static", "max_num_seqs": seats, "batch": "fixed"}},
+    }
+    limit = policy_loads(from_mapping(made).resolve())["p"]
+    context = 49 * 1000 + 50 * 49 / 2
+    rate_rps = seats / (A + C * seats * 1000 + 49 * (A + B * seats) + D * seats * context)
+    assert limit.capacity is not None
+    assert limit.capacity.max_rate_rps == pytest.approx(rate_rps)
+    assert "too few waves" not in limit.caution
+
+
 def test_padding_that_grows_faster_than_the_wave() -> None:
     """A prompt of 20 is 2,000 tokens long, the others 10: full waves carry 31 requests a second, single ones 82.
 
