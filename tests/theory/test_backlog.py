@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import cycle
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from simqueue.schedulers.keys import ChunkedSettings, ContinuousSettings
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.theory.backlog import Backlog
 from simqueue.theory.limits import Server
-from simqueue.theory.played import QUANTILE, SECTIONS
+from simqueue.theory.played import QUANTILE, SECTIONS, spread
 
 REQUESTS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 12)), min_size=1, max_size=12)
 ROUNDS = 4
@@ -128,3 +129,10 @@ def test_a_prefix_cache_finds_what_is_left_of_an_evicted_request() -> None:
 def test_bounds_have_students_quantile() -> None:
     """The stored quantile is the one of SciPy for the degrees of freedom that the sections have."""
     assert stdtrit(SECTIONS - 1, 0.975) == pytest.approx(QUANTILE, rel=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1, 250, 300, 2**17, 2**33])
+def test_the_requests_of_a_play_depend_on_the_order_of_lengths_alone(unit: int) -> None:
+    """In larger units the same ones represent the sample, however many bits its lengths have."""
+    prompts, outputs = np.random.default_rng(3).geometric(0.2, size=(2, 3000))
+    assert spread(unit * prompts, unit * outputs, 900).tolist() == spread(prompts, outputs, 900).tolist()
