@@ -93,14 +93,29 @@ def paired(
     check_confidence(confidence)
     differences = [value - base for value, base in zip(values, baseline, strict=True)]
     together = 1 - (1 - confidence) / rows
+    alone, simultaneous = estimate(differences, confidence), estimate(differences, together)
     return Comparison(
-        estimate(differences, confidence),
-        estimate(differences, together),
-        ratio_of_means(values, baseline, confidence),
-        ratio_of_means(values, baseline, together),
+        alone,
+        simultaneous,
+        _agreeing(ratio_of_means(values, baseline, confidence), alone),
+        _agreeing(ratio_of_means(values, baseline, together), simultaneous),
         _variance_factor(values, baseline, differences),
         _p_value(differences),
     )
+
+
+def _agreeing(ratio: Interval | None, difference: Interval) -> Interval | None:
+    """Return the interval of a ratio, cut at 1 where that of the difference excludes 0: both say the same of the sign.
+
+    The cut part is missed only if the difference has the other sign, of which its own interval is as sure.
+    """
+    if ratio is None or ratio.low is None or ratio.high is None or difference.low is None or difference.high is None:
+        return ratio
+    if difference.high < 0:
+        return replace(ratio, high=max(ratio.value, min(ratio.high, 1.0)))
+    if difference.low > 0:
+        return replace(ratio, low=min(ratio.value, max(ratio.low, 1.0)))
+    return ratio
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:

@@ -12,6 +12,8 @@ from simqueue.statistics.estimate import estimate
 from simqueue.statistics.intervals import Estimate, mean_interval
 from simqueue.statistics.ratio import ratio_of_means
 
+from ..helpers.profiles import examples
+
 Draw = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
 POSITIVE = st.lists(st.tuples(*[st.floats(0.01, 100)] * 2), min_size=3, max_size=12)
 
@@ -132,3 +134,23 @@ def test_simultaneous_intervals_hold_at_once() -> None:
 
 def _holds(found: Estimate, true: float) -> bool:
     return found.low is not None and found.high is not None and found.low <= true <= found.high
+
+
+@given(
+    pairs=st.lists(st.tuples(st.floats(0.01, 100), st.floats(0.01, 100)), min_size=3, max_size=12),
+    skewed=st.floats(1, 1e4),
+)
+@examples(60, 200)
+def test_the_intervals_of_ratio_and_difference_agree(pairs: list[tuple[float, float]], skewed: float) -> None:
+    """Where the one excludes no difference, the other excludes a ratio of 1 on that side, or ends there."""
+    values, baseline = ([pair[side] * (skewed if i == 0 else 1) for i, pair in enumerate(pairs)] for side in (0, 1))
+    found = paired(values, baseline)
+    rows = ((found.difference, found.ratio), (found.simultaneous_difference, found.simultaneous_ratio))
+    for difference, ratio in rows:
+        if ratio is None or ratio.low is None or ratio.high is None:
+            continue
+        assert ratio.low <= ratio.value <= ratio.high
+        if difference.low is not None and difference.low > 0:
+            assert ratio.low >= 1
+        if difference.high is not None and difference.high < 0:
+            assert ratio.high <= 1
