@@ -79,11 +79,12 @@ def _of_clients(alone: Limit, step_time: StepTime, by: Served, asked: Demand) ->
         return alone
     if by.server.batching == "static":
         return replace(alone, low_rps=None, doubt=alone.doubt or _WAVES_OF_CLIENTS)
-    flight = InFlight(by.clients, by.front_end, asked.lengths, asked.sample, by.server.depth)
 
     def with_seats(seats: int) -> Capacity:
         return capacity(step_time, asked.lengths, replace(by.server, max_num_seqs=seats))
 
+    fastest_s, depth = with_seats(1).step_s, by.server.depth
+    flight = InFlight(by.clients, by.front_end, asked.lengths, asked.sample, depth, fastest_s)
     return limited_by_clients(alone, by.seats, with_seats, flight)
 
 

@@ -44,6 +44,8 @@ class InFlight:
         Lengths of requests.
     depth : int
         Most steps that have begun before a request can join one.
+    fastest_step_s : float
+        Duration of a step that nobody shares.
     """
 
     clients: int
@@ -51,6 +53,7 @@ class InFlight:
     lengths: Lengths
     sample: tuple[NDArray[np.int64], NDArray[np.int64]] | None
     depth: int
+    fastest_step_s: float
 
     def outside(self, at: Capacity, waits: float) -> float:
         """Return how many requests are outside the server if it carries `at`; `waits`: share of the longest ones.
@@ -66,7 +69,7 @@ class InFlight:
         if self.clients > 1:  # nobody else makes one request wait for the end of a step
             waited_s += waits * self.depth * at.step_s
         before_s = times.network_s + waited_s + times.before_s(lengths.prompt)
-        return rate_rps * (before_s + self._held_s(at.step_s))
+        return rate_rps * (before_s + self._held_s(self.fastest_step_s if waits == 1 else at.step_s))
 
     def _held_s(self, step_s: float) -> float:
         """Return how long the first token is on its way to the client after the last one was made."""
@@ -97,7 +100,7 @@ def limited_by_clients(limit: Limit, seats: int, with_seats: WithSeats, flight: 
     if limit.doubt:
         known_rps = None if limit.low_rps is None else min(low_rps, limit.low_rps)
         return Limit(found, known_rps, limit.high_rps and min(high_rps, limit.high_rps), limit.doubt)
-    sure = high_rps - low_rps <= 2 * _ACCURATE * found.max_rate_rps
+    sure = max(high_rps / found.max_rate_rps, found.max_rate_rps / low_rps) <= 1 + _ACCURATE
     # The bounds are those of a server whose own capacity is known; the closed form has an error.
     return Limit(found) if sure else Limit(found, (1 - _ACCURATE) * low_rps, (1 + _ACCURATE) * high_rps, _DOUBT)
 

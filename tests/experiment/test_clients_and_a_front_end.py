@@ -16,6 +16,8 @@ EVEN = {"kind": "constant", "seconds": STEP_S}
 LINEAR = {"kind": "linear", "overhead_s": 0.005, "per_decode_s": 3e-4, "per_prefill_token_s": 3e-5}
 GEOMETRIC, EQUAL = {"distribution": "geometric", "mean": OUTPUT}, {"distribution": "constant", "value": OUTPUT}
 
+ONE = {"distribution": "constant", "value": 1}
+
 
 def scenario(clients: int, front_end: dict[str, float], **more: Any) -> dict[str, Any]:
     """Return clients that always have that many requests in flight."""
@@ -25,7 +27,7 @@ def scenario(clients: int, front_end: dict[str, float], **more: Any) -> dict[str
         "front_end": front_end,
         "workload": {
             "arrivals": more.pop("arrivals", {"process": "poisson", "rate_rps": 1000.0}),
-            "prompt_tokens": {"distribution": "constant", "value": 100},
+            "prompt_tokens": more.pop("prompt_tokens", {"distribution": "constant", "value": 100}),
             "output_tokens": more.pop("output_tokens", GEOMETRIC),
             "num_requests": more.pop("num_requests", 1000),
             "max_concurrency": clients,
@@ -81,6 +83,14 @@ def test_one_request_in_flight_waits_for_nobody() -> None:
         scenario(16, {"network_ms": 300}, output_tokens=EQUAL, step_time=LINEAR, scheduler="chunked"),
         scenario(32, {"first_token_ms": 300, "request_ms": 3}, step_time=LINEAR),
         scenario(32, {"output_us": 300}, step_time=LINEAR),
+        scenario(
+            8,
+            {"network_ms": 50, "first_token_ms": 800},
+            step_time=LINEAR,
+            output_tokens={"distribution": "constant", "value": 100},
+            prompt_tokens={"distribution": "constant", "value": 300},
+        ),
+        scenario(3, {"request_ms": 20, "first_token_ms": 800}, step_time=LINEAR, output_tokens=ONE),
         scenario(10, {"network_ms": 100}, max_num_seqs=8),
         scenario(12, {"network_ms": 100}, max_num_seqs=8, output_tokens=EQUAL),
         scenario(16, {"network_ms": 100}, max_num_seqs=8),
