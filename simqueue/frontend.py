@@ -8,14 +8,16 @@ way; the tokens that are made meanwhile arrive with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from numpy.typing import NDArray
 from pydantic import Field
 
 from simqueue.settings import Settings
 
-Tokens = TypeVar("Tokens", float, NDArray[Any])
+if TYPE_CHECKING:
+    from numpy.typing import NDArray  # numpy loads slowly, and scenarios are validated without it
+
+Tokens = TypeVar("Tokens", float, "NDArray[Any]")
 """Of one request, or of several."""
 
 
