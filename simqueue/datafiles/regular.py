@@ -141,6 +141,10 @@ class _Limited(io.FileIO):
         super().__init__(descriptor, "rb")
         self._budget = budget
 
+    def __del__(self) -> None:
+        """Close a file that was given up half read: its reader ended in an error, or nobody asked for the rest."""
+        self.close()
+
     def readinto(self, buffer: Any) -> int | None:
         """Read bytes into a buffer and return how many."""
         try:
