@@ -142,7 +142,7 @@ class _Limited(io.FileIO):
         self._budget = budget
 
     def __del__(self) -> None:
-        """Close a file that was given up half read: its reader ended in an error, or nobody asked for the rest."""
+        """Close a file that was given up half read: its reader ended in an error, or the rest was not asked for."""
         self.close()
 
     def readinto(self, buffer: Any) -> int | None:

@@ -2,7 +2,7 @@
 
 With N requests in flight, of which each spends z seconds outside the server, N - λ z are at the server (Little's law).
 With as many seats it carries λ: a fixed point. What is not known is how long requests wait for the front end and for
-the end of the step in which they arrive, and whether they come together. There are bounds of λ: at most, nobody waits;
+the end of the step in which they arrive, and whether they come together. Bounds of λ: at most, no request waits;
 at least, requests wait as long as they can, and stay at the server as long as if all in flight were there.
 """
 
@@ -45,7 +45,7 @@ class InFlight:
     depth : int
         Most steps that have begun before a request can join one.
     fastest_step_s : float
-        Duration of a step that nobody shares.
+        Duration of a step with one request.
     """
 
     clients: int
@@ -66,7 +66,7 @@ class InFlight:
         busy = rate_rps * each_s
         usual_s = min(longest_s, each_s * busy / (1 - busy) / 2) if busy < 1 else longest_s
         waited_s = {0.0: 0.0, 0.5: usual_s, 1.0: longest_s}[waits]
-        if self.clients > 1:  # nobody else makes one request wait for the end of a step
+        if self.clients > 1:  # a single request never waits for the end of a step
             waited_s += waits * self.depth * at.step_s
         before_s = times.network_s + waited_s + times.before_s(lengths.prompt)
         return rate_rps * (before_s + self._held_s(self.fastest_step_s if waits == 1 else at.step_s))

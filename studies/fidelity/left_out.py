@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -52,27 +52,15 @@ def left_out(folder: Path) -> list[LeftOut]:
 
 
 def _reasons(folder: Path) -> Iterator[tuple[str, str]]:
-    for row in read_table(folder / STEPS_FILE, STEPS_FILE).rows():
-        why = None if row["source"] == "vidur" else reason_not_a_case(row)
-        if why is not None:
-            yield STEPS_FILE, why
-    for row in read_table(folder / SERVED_FILE, SERVED_FILE).rows():
-        why = _why_not_served(row)
-        if why is not None:
-            yield SERVED_FILE, why
-    for row in read_table(folder / LAYERS_FILE, LAYERS_FILE).rows():
-        why = reason_not_a_layer(row)
-        if why is not None:
-            yield LAYERS_FILE, why
-    # every row with a known time between tokens also has a known power
-    for row in read_table(folder / TOKENS_FILE, TOKENS_FILE).rows():
-        why = reason_no_power(row)
-        if why is not None:
-            yield TOKENS_FILE, why
-    for row in read_table(folder / BLACKWELL_FILE, BLACKWELL_FILE).rows():
-        why = reason_not_used(row)
-        if why is not None:
-            yield BLACKWELL_FILE, why
+    for file, reason in _REASONS.items():
+        for row in read_table(folder / file, file).rows():
+            why = reason(row)
+            if why is not None:
+                yield file, why
+
+
+def _why_no_step(row: Row) -> str | None:
+    return None if row["source"] == "vidur" else reason_not_a_case(row)
 
 
 def _why_not_served(row: Row) -> str | None:
@@ -95,3 +83,13 @@ def _nearest(row: Row) -> str:
         precision=row["precision"] or "bf16",
         gpu=GPUS[row["system"]],
     )
+
+
+_REASONS: Final[Mapping[str, Callable[[Row], str | None]]] = {
+    STEPS_FILE: _why_no_step,
+    SERVED_FILE: _why_not_served,
+    LAYERS_FILE: reason_not_a_layer,
+    TOKENS_FILE: reason_no_power,  # every row with a known time between tokens also has a known power
+    BLACKWELL_FILE: reason_not_used,
+}
+"""Tables, and what says why a row of them is not used."""

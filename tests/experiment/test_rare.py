@@ -147,7 +147,7 @@ def test_the_share_of_single_services_is_that_of_subexponential_theory() -> None
     ],
 )
 def test_a_wait_that_cannot_be_has_the_probability_0(arrivals: Any, service: Any) -> None:
-    """If no service is longer than a gap, nobody waits: that is exact, and nothing is simulated."""
+    """If no service is longer than a gap, no customer waits: that is exact, and nothing is simulated."""
     found = sq.rare.tail(arrivals, service, 3)
     assert (found.probability, found.low, found.high, found.customers, found.reason) == (0, 0, 0, 0, "")
 

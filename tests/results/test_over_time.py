@@ -46,7 +46,7 @@ def test_a_server_for_everybody_fills_as_the_theory_says() -> None:
     stay_s = MEAN_TOKENS * STEP_S + STEP_S / 2
     exact = RATE * stay_s * (1 - np.exp(-number["time_s"] / stay_s))
     known = number["low"].notna()
-    assert known.sum() == 16  # at time 0 there is nobody in any replication
+    assert known.sum() == 16  # at time 0 no replication has a request
     inside = ((number["low"] <= exact) & (exact <= number["high"]))[known]
     assert inside.mean() >= 0.75
     assert ((number["simultaneous_low"] <= exact) & (exact <= number["simultaneous_high"]))[known].all()

@@ -96,7 +96,7 @@ def test_a_full_queue_of_a_fast_server_is_no_overload() -> None:
 
 @pytest.mark.parametrize(("load", "answers"), [(0.9, {False, None}), (1.3, {True}), (5.0, {True})])
 def test_clients_that_give_up_bound_the_queue(load: float, answers: set[bool | None]) -> None:
-    """M/D/1 with a patience of 5 services: nobody stays longer, so every run is bounded; at 0.9 none is overloaded."""
+    """M/D/1 with a patience of 5 services: none stays longer, so every run is bounded; at 0.9 none is overloaded."""
     found = told([played(load, 800, seed, Limits(patience=5.0, cv=0.0)) for seed in range(8)])
     assert {bounded for _, bounded in found} == {True}
     assert {overloaded for overloaded, _ in found} <= answers
