@@ -17,6 +17,7 @@ from simqueue.frontend import FrontEndTimes
 from simqueue.hardware import Gpu, Model
 from simqueue.names import unknown
 from simqueue.scenario.precision import PrecisionSettings
+from simqueue.scenario.resolved_fleet import ResolvedFleet
 from simqueue.scenario.values import dotted, leaves
 from simqueue.scenario.variation import checked
 from simqueue.scenario.written import Written
@@ -88,6 +89,8 @@ class ResolvedPolicy:
         Most tokens (prompt + output) of a request; None: no limit.
     warnings : tuple of str
         What is doubtful about it, without its name.
+    fleet : ResolvedFleet or None
+        Its replicas and their router; None: one replica that serves all requests.
     """
 
     name: str
@@ -103,6 +106,7 @@ class ResolvedPolicy:
     kv_cache: ResolvedCache
     longest_request_tokens: int | None
     warnings: tuple[str, ...] = ()
+    fleet: ResolvedFleet | None = None
 
 
 class Changes(TypedDict, total=False):

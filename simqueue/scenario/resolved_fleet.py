@@ -1,0 +1,138 @@
+"""The fleet of a policy with every value decided: its replicas, the router, and what happens to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Literal
+
+from simqueue.routing import Age, Recovery, Router, Signal
+from simqueue.settings import Settings
+
+if TYPE_CHECKING:
+    from simqueue.scenario.resolved import ResolvedPolicy
+
+InFlight = Literal["lose", "resend", "restart", "resume"]
+"""What happens to the requests at a replica that fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedGroup:
+    """Replicas with the same settings.
+
+    Attributes
+    ----------
+    name : str
+    replicas : int
+        How many.
+    weight : float
+        Relative share of the traffic that is meant for each of them.
+    policy : ResolvedPolicy
+        What each of them runs, complete; it has no fleet.
+    """
+
+    name: str
+    replicas: int
+    weight: float
+    policy: ResolvedPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class FleetEvent:
+    """Something that happens to a replica at a given time.
+
+    Attributes
+    ----------
+    at_s : float
+    replica : int
+        Its number in the fleet.
+    kind : {"fail", "drain", "start"}
+    repair_s : float or None
+        Time until a replica that fails is back; None: it stays down.
+    deadline_s : float or None
+        Time until what is left at a replica that drains is ended; None: never.
+    """
+
+    at_s: float
+    replica: int
+    kind: Literal["fail", "drain", "start"]
+    repair_s: float | None = None
+    deadline_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RandomFailures:
+    """Failures of each replica by itself, with exponential times between.
+
+    Attributes
+    ----------
+    mtbf_s : float
+        Mean time from the start or the repair of a replica to its next failure.
+    repair_s : float
+        Mean time until it is back.
+    """
+
+    mtbf_s: float
+    repair_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedFleet:
+    """The replicas of a policy and what stands before them.
+
+    Attributes
+    ----------
+    groups : tuple of ResolvedGroup
+        Replicas are numbered group after group, from 0.
+    router : str
+        Its kind.
+    settings : Settings
+        The keys of the router.
+    make_router : callable
+        Random stream -> router. It holds the class, so that worker processes need not have registered it.
+    order : "listed", "shuffled" or tuple of int
+        The router's own list of replicas; shuffled: by a random stream.
+    router_request_s : float
+        Work of the router per request, one request at a time.
+    router_latency_s : float
+        Further time from the router to a replica, which is not shared.
+    ages : mapping of Signal to Age
+        For every signal that has an age.
+    events : tuple of FleetEvent
+        In order of time.
+    failures : RandomFailures or None
+    in_flight : {"lose", "resend", "restart", "resume"}
+        What happens to the requests at a replica that fails: they are lost; those without a token are sent again and
+        the others are lost; all are sent again from the beginning; all are sent again, and keep their tokens.
+    recovery : Recovery
+        Retries, health checks and the circuit breaker.
+    """
+
+    groups: tuple[ResolvedGroup, ...]
+    router: str
+    settings: Settings
+    make_router: Callable[[Random], Router]
+    order: Literal["listed", "shuffled"] | tuple[int, ...]
+    router_request_s: float
+    router_latency_s: float
+    ages: Mapping[Signal, Age]
+    events: tuple[FleetEvent, ...]
+    failures: RandomFailures | None
+    in_flight: InFlight
+    recovery: Recovery
+
+    @property
+    def replicas(self) -> int:
+        """How many replicas there are, with those that start later."""
+        return sum(group.replicas for group in self.groups)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each replica, by its number: group and place in the group."""
+        return tuple(replica_name(group.name, place) for group in self.groups for place in range(group.replicas))
+
+
+def replica_name(group: str, place: int) -> str:
+    """Return the name of a replica from its group and its place in the group, counted from 0."""
+    return f"{group}-{place}"
