@@ -1,24 +1,19 @@
-"""Compares recorded schedules with simulated ones: ``python -m simqueue.conformance FILE...``.
+"""Recorded schedules of engines, compared step by step with simulated ones.
 
-A recording is a JSON file. It holds an engine at a version, its flags, a linear step time in whole microseconds, the
-requests with the identity of their tokens, and the decisions of the real scheduler at each step. The recording is
-turned into an ordinary scenario and simulated. Compared are the steps, the tokens of each request and their order, the
-preemptions in order, the cache hits, the free blocks before and after each step, and the times of first tokens and
-finishes to the microsecond. For each file one line is printed: ``ok``, or the first difference.
+A recording holds an engine at a version, its flags, a linear step time in whole microseconds, the requests with the
+identity of their tokens, and the decisions of the real scheduler at each step. It is turned into an ordinary scenario
+and simulated. Compared are the steps, the tokens of each request and their order, the preemptions in order, the cache
+hits, the free blocks before and after each step, and the times of first tokens and finishes to the microsecond.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
-from simqueue.datafiles.text import read_json
-from simqueue.errors import InputError, SimqueueError, exit_code
 from simqueue.experiment.build import build
 from simqueue.scenario import from_mapping
 from simqueue.scenario.traffic import make_traffic
@@ -28,6 +23,8 @@ from simqueue.simulation.options import SeenStep
 US_PER_S = 1_000_000
 US_PER_MS = 1000
 _SAME = "="
+NEEDED = ("engine", "version", "case", "config", "step_cost", "requests", "steps", "finished")
+"""Keys that every file has."""
 _NOT_FLAGS = ("block_size", "num_gpu_blocks", "usable_blocks", "max_model_len")
 
 
@@ -224,43 +221,3 @@ def _request_differences(recorded: Mapping[str, Any], recording: Recording) -> I
         for key, column in (("preemptions", "preemptions"), ("output_tokens", "tokens_emitted")):
             if columns[column][row] != real[key]:
                 yield f"request {name}: {key} {columns[column][row]}, recorded {real[key]}"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    recorded = read_json(path)
-    needed = ("engine", "version", "case", "config", "step_cost", "requests", "steps", "finished")
-    missing = [key for key in needed if key not in recorded]
-    if missing:
-        raise InputError(f"{path}: not a recorded schedule: missing {', '.join(missing)}")
-    return recorded
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare files and print one line per file.
-
-    Returns
-    -------
-    int
-        0 if all files agree, 1 if a file differs, 2 if a file cannot be read as a recording.
-    """
-    names = sys.argv[1:] if arguments is None else list(arguments)
-    if not names or names[0] in ("-h", "--help"):
-        sys.stdout.write(f"usage: python -m simqueue.conformance FILE...\n\n{__doc__ or ''}\n")
-        return 0 if names else 2
-    return max(_compare(Path(name)) for name in names)
-
-
-def _compare(file: Path) -> int:
-    """Compare one file, print its line, and return its exit code."""
-    try:
-        recorded = _read(file)
-        difference = first_difference(recorded) or first_difference(recorded, fast=True)
-    except SimqueueError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
-    sys.stdout.write(f"{file}: {difference or 'ok'}\n")
-    return 1 if difference else 0
-
-
-if __name__ == "__main__":
-    sys.exit(exit_code(main))

@@ -1,0 +1,39 @@
+"""Recorded decisions of routers: which program walks through which file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from simqueue.conformance import http_routers
+from simqueue.errors import InputError
+from simqueue.names import unknown
+
+NEEDED = ("router", "version", "case")
+"""Keys that every file has."""
+
+Walker = Callable[[Mapping[str, Any]], Iterator[str]]
+"""Yields the differences of a recording, each in one line, in the order of its steps."""
+
+WALKERS: Mapping[str, Walker] = {
+    "sglang-router": http_routers.differences,
+    "vllm-router": http_routers.differences,
+}
+"""By what a file calls its ``router``."""
+
+
+def first_difference(recorded: Mapping[str, Any]) -> str | None:
+    """Return the first difference between a recording of a router and our decisions in one line, or None.
+
+    Raises
+    ------
+    InputError
+        If the file is not a recording of a known router.
+    """
+    walker = WALKERS.get(str(recorded["router"]))
+    if walker is None:
+        raise InputError(unknown("router", recorded["router"], WALKERS))
+    try:
+        return next(walker(recorded), None)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise InputError(f"not a recording of {recorded['router']}: {error!r}") from error
