@@ -1,10 +1,23 @@
 """Which replica gets a request: one module per family of routers, a contract, a registry."""
 
 from simqueue.routing.base import Age, Choice, Ranking, Recovery, Router, Signal, View
+from simqueue.routing.central import CentralQueue
+from simqueue.routing.least import JoinShortestQueue, LeastKv, LeastOutstanding, LeastTokens
 from simqueue.routing.plain import RandomChoice, RoundRobin
+from simqueue.routing.power import PowerOfTwo
 from simqueue.routing.registry import ROUTERS, router
+from simqueue.routing.session import SessionAffinity
+from simqueue.routing.weighted import Weighted
 
 router("random")(RandomChoice)
 router("round_robin")(RoundRobin)
+router("weighted")(Weighted)
+router("least_outstanding")(LeastOutstanding)
+router("least_tokens")(LeastTokens)
+router("least_kv")(LeastKv)
+router("join_shortest_queue")(JoinShortestQueue)
+router("power_of_two")(PowerOfTwo)
+router("central_queue")(CentralQueue)
+router("session_affinity")(SessionAffinity)
 
 __all__ = ["ROUTERS", "Age", "Choice", "Ranking", "Recovery", "Router", "Signal", "View", "router"]
