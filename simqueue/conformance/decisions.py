@@ -33,6 +33,7 @@ class SeenReplica:
     waiting: int = 0
     kv_used: float = 0.0
     tokens: int = 0
+    seen_s: float = 0.0
     cached: int = 0
 
     def cached_tokens(self, request: Request) -> int:

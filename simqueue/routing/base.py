@@ -64,6 +64,9 @@ class View(Protocol):
     kv_used : float
     tokens : int
         See `Signal`; as old as the signals of the fleet say.
+    seen_s : float
+        When the engine was last looked at, in seconds: the present where signals have no age, and the oldest look where
+        they differ. Some routers do not trust signals that are too old.
     """
 
     number: int
@@ -88,6 +91,8 @@ class View(Protocol):
     def kv_used(self) -> float: ...  # noqa: D102
     @property
     def tokens(self) -> int: ...  # noqa: D102
+    @property
+    def seen_s(self) -> float: ...  # noqa: D102
 
     def cached_tokens(self, request: Request) -> int:
         """Return how many tokens of the prompt its prefix cache has now."""
