@@ -52,9 +52,12 @@ COMPILED = (
     "simqueue/simulation/requestrows.py",
     "simqueue/simulation/steprows.py",
     "simqueue/simulation/tokens.py",
-    "simqueue/simulation/recorder.py",
+    "simqueue/simulation/request_log.py",
+    "simqueue/simulation/replica_log.py",
     "simqueue/simulation/progress.py",
     "simqueue/simulation/replica.py",
+    "simqueue/simulation/site.py",
+    "simqueue/simulation/server.py",
     "simqueue/simulation/simulate.py",
 )
 """What runs at every step or request. The rest is run once, or spends its time in other libraries, or is for tests."""

@@ -41,7 +41,7 @@ class Request:
         Identity of the prompt tokens, for prefix caches: pieces of streams whose lengths add up to `prompt_tokens`.
         Equal (stream, position) are equal tokens. None: no token is shared with another request.
     output_stream : int or None
-        The j-th output token is (output_stream, j). None: no token is shared with another request.
+        The j-th output token is (output_stream, output_start + j). None: no token is shared with another request.
     wanted_s : float or None
         When the client first wanted the answer: before `arrival_s` if it waited at the client or is a retry. None: at
         `arrival_s`. The time between is the wait at the client, which is no part of the latencies.
@@ -53,6 +53,8 @@ class Request:
         Session and client that the request belongs to; labels for tables.
     pool : str or None
         Name of the client rules (timeout, retry, concurrency limit); None: no rules.
+    output_start : int
+        Position of the first output token in its stream: more than 0 if earlier ones were made elsewhere.
     """
 
     request_id: str
@@ -70,6 +72,7 @@ class Request:
     session: str | None = None
     client: str | None = None
     pool: str | None = None
+    output_start: int = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to make it again: it is frozen, so it cannot be filled in after it was made (pickle, copy)."""
@@ -89,6 +92,42 @@ class Request:
             prompt=None if prompt is None else tuple((stream + offset, at, n) for stream, at, n in prompt),
             output_stream=None if output is None else output + offset,
         )
+
+
+class Trip:
+    """The way of a request through a fleet: its stays at replicas, one after the other.
+
+    Attributes
+    ----------
+    job : Job
+        The present stay, or the one that is to come.
+    request : Request
+        As the client sent it.
+    member : object
+        The replica where it is, as the fleet keeps it; None: at the router.
+    routed_s : float or None
+        When it was first sent to a replica, in seconds.
+    reason : str or None
+        Why the router chose the replica of its last stay.
+    lost : list of Job
+        Stays that failed, in order.
+    keeps_tokens : bool
+        Whether the tokens of the stays that failed are part of the answer.
+    attempts : int
+        Attempts that failed.
+    """
+
+    __slots__ = ("attempts", "job", "keeps_tokens", "lost", "member", "reason", "request", "routed_s")
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.request = job.request
+        self.member: object = None
+        self.routed_s: float | None = None
+        self.reason: str | None = None
+        self.lost: list[Job] = []
+        self.keeps_tokens = False
+        self.attempts = 0
 
 
 class Job:
@@ -121,6 +160,8 @@ class Job:
     preemptions, recomputed_tokens, cached_tokens, tokens_emitted : int
     joined_tick : int or None
         Number of ticks when it last started to decode; None while it does not decode.
+    trip : Trip or None
+        Its way through a fleet; None without a router.
     """
 
     __slots__ = (
@@ -145,6 +186,7 @@ class Job:
         "served_in",
         "submitted_s",
         "tokens_emitted",
+        "trip",
     )
 
     def __init__(self, request: Request, index: int) -> None:
@@ -169,6 +211,7 @@ class Job:
         self.cached_tokens = 0
         self.tokens_emitted = 0
         self.joined_tick: int | None = None
+        self.trip: Trip | None = None
 
     @property
     def rest_tokens(self) -> int:

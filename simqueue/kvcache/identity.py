@@ -119,7 +119,7 @@ def _runs(job: Job) -> list[Run]:
     own = ("own", job.index)
     pieces: list[Run] = list(request.prompt) if request.prompt else [(own, 0, request.prompt_tokens)]
     if request.output_stream is not None:
-        pieces.append((request.output_stream, 0, request.output_tokens))
+        pieces.append((request.output_stream, request.output_start, request.output_tokens))
     else:
         pieces.append((own, request.prompt_tokens, request.output_tokens))
     runs: list[Run] = []

@@ -146,6 +146,11 @@ class Policy:
         raise NotImplementedError
 
     @property
+    def running_count(self) -> int:
+        """Requests that hold a seat now."""
+        return len(self.members())
+
+    @property
     @abstractmethod
     def free_seats(self) -> int:
         """Seats that no request holds (with padded waves: of the next wave, if none runs)."""

@@ -132,6 +132,11 @@ class IterationPolicy(Policy):
         return len(self.waiting)
 
     @property
+    def running_count(self) -> int:
+        """Requests that hold a seat now."""
+        return len(self.seats.running)
+
+    @property
     def free_seats(self) -> int:
         """Seats that no request holds."""
         return self.seats.free

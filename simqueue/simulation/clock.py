@@ -5,10 +5,14 @@ meant for the same instant as another one can miss it. Here an event is put at `
 first within one instant:
 
 1. steps end: finished requests leave, seats and blocks are freed, clients react;
-2. requests arrive, in order of arrival, then of their place in the workload;
-3. clients time out;
-4. the horizon: what happens at it is included;
-5. the replica plans, once, after all of that.
+2. replicas fail, come back, drain, start;
+3. requests arrive, in order of arrival, then of their place in the workload;
+4. clients time out;
+5. signals of the engines are looked at;
+6. the horizon: what happens at it is included;
+7. replicas plan, each once, after all of that.
+
+Several replicas do the same thing in the order of their numbers (`of_replica`).
 
 Three shortcuts keep that order and avoid SimPy's heap: `leap` goes to a time before which nothing happens, `happen`
 triggers an event and runs its callbacks at once, `begin` starts a process at once.
@@ -30,10 +34,20 @@ class Order(IntEnum):
     """What comes first within one instant. SimPy's own priorities are 0 (urgent) and 1 (normal)."""
 
     STEP_END = 1
-    ARRIVAL = 2
-    TIMEOUT = 3
-    HORIZON = 4
-    PLAN = 5
+    LIFE = 2
+    ARRIVAL = 3
+    TIMEOUT = 4
+    SIGNALS = 5
+    HORIZON = 6
+    PLAN = 7
+
+
+MOST_REPLICAS = 1 << 20
+
+
+def of_replica(order: Order, number: int) -> float:
+    """Return the place of a replica's event among those of its kind. Precondition: ``0 <= number < MOST_REPLICAS``."""
+    return order + number / MOST_REPLICAS
 
 
 def now(env: simpy.Environment) -> float:
@@ -73,7 +87,7 @@ def leap(env: simpy.Environment, time_s: float) -> bool:
     return True
 
 
-def at(env: simpy.Environment, time_s: float, order: Order) -> Event:
+def at(env: simpy.Environment, time_s: float, order: float) -> Event:
     """Return a new event that happens at exactly `time_s`. Precondition: ``time_s >= env.now``."""
     if time_s < env._now:
         raise ValueError(f"an event at {time_s} s lies before now, {env.now} s")
@@ -87,7 +101,7 @@ def at(env: simpy.Environment, time_s: float, order: Order) -> Event:
     return event
 
 
-def put(event: Event, time_s: float, order: Order) -> None:
+def put(event: Event, time_s: float, order: float) -> None:
     """Schedule a pending `event` at exactly `time_s`. Precondition: it is neither scheduled nor triggered."""
     env = event.env
     if time_s < env._now:
@@ -98,7 +112,7 @@ def put(event: Event, time_s: float, order: Order) -> None:
     heappush(queue, (time_s, order, next(env._eid), event))
 
 
-def move(event: Event, time_s: float, order: Order) -> Event:
+def move(event: Event, time_s: float, order: float) -> Event:
     """Return an event at `time_s` that replaces a scheduled one and has its callbacks.
 
     The old event stays in SimPy's heap without callbacks.

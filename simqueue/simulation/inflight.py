@@ -42,15 +42,21 @@ class InFlight:
         Repeats of the plan after these, whose ends are not computed yet: an event may still invalidate the plan.
     taken : bool
         Whether the policy has taken blocks and moved its counters for all of the `n` steps. The first step is taken
-        when it is planned, the others when their number is known.
+        when it is planned, the others when their number is known or when the policy is looked at.
+    steps_taken : int
+        For how many of them it has done so.
     ended : bool
         Whether it has been committed.
     event : Event or None
         When the step after the last one is planned; None if that is now.
     waiting : list of (step, requests) or None
         From which step on the queue has which length; None: it did not change.
-    rows : sequence of RowPart
+    rows : list of RowPart
         Filled in if the queue changed on the way; else all steps are alike.
+    part : RowPart
+        Steps taken since the queue changed last, with no ends yet.
+    changes : int
+        How many of `waiting` are part of `rows` and `part`.
     tail : InFlight or None
         The step after the last one, as a plan of its own: a request leaves between the two (depth 2).
     """
@@ -66,10 +72,13 @@ class InFlight:
         self.n = len(ends_s)
         self.more = more
         self.taken = False
+        self.steps_taken = 1
         self.ended = False
         self.event: Event | None = None
         self.waiting: list[tuple[int, int]] | None = None
-        self.rows: Sequence[RowPart] = ()
+        self.rows: list[RowPart] = []
+        self.part = RowPart(0, start_s, (), plan.waiting, plan.blocks_used)
+        self.changes = 0
         self.tail: InFlight | None = None
 
     @property
@@ -85,6 +94,13 @@ class InFlight:
     def planned_s(self, step: int) -> float:
         """Return when step `step` (>= 1) is planned."""
         return self.ends_s[step - self.depth] if step >= self.depth else self.start_s
+
+    def planned_before(self, now_s: float) -> int:
+        """Return how many of the steps were planned before `now_s`. Precondition: the first one was."""
+        if self.depth == 1:
+            return 1 + bisect_left(self.ends_s, now_s, 0, self.n - 1)
+        early = 2 if self.start_s < now_s else 1
+        return min(self.n, early + bisect_left(self.ends_s, now_s, 0, self.n))
 
     def first_to_see(self, now_s: float) -> int:
         """Return the first step (>= 1) that is planned at `now_s` or later, and so sees what happens at `now_s`.

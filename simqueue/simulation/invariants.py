@@ -13,13 +13,13 @@ import numpy as np
 from simqueue.errors import RunError
 from simqueue.request import Status
 from simqueue.schedulers.base import Policy
-from simqueue.simulation.recorder import Recorder
 from simqueue.simulation.recording import Recording
+from simqueue.simulation.request_log import RequestLog
 
 TOLERANCE = 1e-9
 
 
-def verify(recording: Recording, policy: Policy, recorder: Recorder, shortest_step_s: float = 0.0) -> None:
+def verify(recording: Recording, policy: Policy, recorder: RequestLog, shortest_step_s: float = 0.0) -> None:
     """Check a finished run; no step may be shorter than `shortest_step_s`.
 
     Raises
@@ -143,7 +143,7 @@ def _blocks_stay_in_the_pool(recording: Recording, policy: Policy) -> None:
         _fail("an idle pool is empty", policy.kv.used, 0)
 
 
-def _little(recording: Recording, recorder: Recorder) -> None:
+def _little(recording: Recording, recorder: RequestLog) -> None:
     """Little's law on the sample path: the area under the number inside is the time that all requests spent inside."""
     requests = recording.requests
     end_s = np.where(requests["status"] == Status.UNFINISHED.value, recording.end_s, requests["finish_s"])

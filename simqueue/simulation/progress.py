@@ -10,7 +10,7 @@ from typing import Final
 
 from simqueue.errors import RunError
 from simqueue.schedulers.base import Plan, Policy
-from simqueue.simulation.recorder import Recorder
+from simqueue.simulation.replica_log import ReplicaLog
 
 PATIENCE: Final = 1000
 """Plans in a row that give no request a token, before it is asked whether that can still end."""
@@ -25,7 +25,7 @@ class Progress:
 
     Parameters
     ----------
-    policy, recorder : Policy, Recorder
+    policy, recorder : Policy, ReplicaLog
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Progress:
         Times that the policy was asked since the last step or change from outside.
     """
 
-    def __init__(self, policy: Policy, recorder: Recorder) -> None:
+    def __init__(self, policy: Policy, recorder: ReplicaLog) -> None:
         self.fruitless = 0
         self.wakes = 0
         self._patience = PATIENCE

@@ -30,11 +30,10 @@ from simqueue.simulation.ends import StepEnds
 from simqueue.simulation.inflight import InFlight, RowPart
 from simqueue.simulation.options import NEVER_S, Observer, RunOptions, SeenStep
 from simqueue.simulation.progress import Progress
-from simqueue.simulation.recorder import Recorder
+from simqueue.simulation.replica_log import ReplicaLog
 from simqueue.steptime.base import StepTime
 
 FINISHED, REJECTED = Status.FINISHED, Status.REJECTED
-STEP_END, PLAN = Order.STEP_END, Order.PLAN  # members of an enumeration take long to look up in Python 3.11
 IDLE: Final = 0
 PLANNING: Final = 1
 RUNNING: Final = 2
@@ -66,7 +65,7 @@ class Replica:
         env: simpy.Environment,
         policy: Policy,
         step_time: StepTime,
-        recorder: Recorder,
+        recorder: ReplicaLog,
         options: RunOptions,
         on_finish: Callable[[Job, Status], None],
         observer: Observer | None = None,
@@ -81,6 +80,8 @@ class Replica:
         if self.undeclared:
             options = replace(options, fast=False)
         self._recorder = recorder
+        self._step_end = clock.of_replica(Order.STEP_END, recorder.number)
+        self._planning = clock.of_replica(Order.PLAN, recorder.number)
         self._fast = options.fast
         self._check = options.check
         self._ends = StepEnds(env, step_time, options, one_at_a_time=policy.depth == 1)
@@ -131,6 +132,14 @@ class Replica:
         served = self._leave(self.policy.cancel(job, uncommitted), clock.now(self.env))
         self._changed(invalidates=True)
         return served
+
+    def catch_up(self) -> None:
+        """Let the policy take what was planned before this instant, so that it can be looked at; a fold goes on."""
+        running = self._in_flight
+        if self._state == RUNNING and running is not None and not running.taken:
+            steps = running.planned_before(clock.now(self.env))
+            if steps > running.steps_taken:
+                self._take_up_to(running, steps)
 
     def cancelled(self) -> list[Job]:
         """Return the cancelled requests that run until the end of the step in flight."""
@@ -200,7 +209,7 @@ class Replica:
             else:
                 return NEVER_S if plan is None else self._ask_again_s(plan)
             if clock.shared(env):
-                yield clock.at(env, clock.now(env), PLAN)
+                yield clock.at(env, clock.now(env), self._planning)
 
     def _ask_again_s(self, answer: object) -> float:
         """Return when to ask the policy again; its answer is checked."""
@@ -241,7 +250,7 @@ class Replica:
             if running.n >= depth:
                 then_s = running.ends_s[running.n - depth]
                 if not clock.leap(env, then_s):
-                    running.event = clock.at(env, then_s, STEP_END)
+                    running.event = clock.at(env, then_s, self._step_end)
                     yield running.event
             if not running.more:
                 break
@@ -261,7 +270,7 @@ class Replica:
         """Wait for the end of the last step in flight and commit it."""
         self._state = DRAINING
         if running.end_s > clock.now(self.env) and not clock.leap(self.env, running.end_s):
-            yield clock.at(self.env, running.end_s, STEP_END)
+            yield clock.at(self.env, running.end_s, self._step_end)
         self._end(running)
 
     def _shorten(self, running: InFlight) -> None:
@@ -274,7 +283,7 @@ class Replica:
         step = running.first_to_see(clock.now(self.env))
         if step < running.n and running.event is not None:
             running.n = step
-            running.event = clock.move(running.event, running.planned_s(step), STEP_END)
+            running.event = clock.move(running.event, running.planned_s(step), self._step_end)
 
     def _split(self, running: InFlight) -> None:
         """Make a step that is planned but not under way a plan of its own: a request leaves before it starts."""
@@ -295,29 +304,36 @@ class Replica:
         if running.taken:
             return
         running.taken = True
-        n = running.n
-        if len(running.ends_s) > n:
-            del running.ends_s[n:]
-        taken = 1 if running.waiting is None else self._take_by_queue_length(running, running.waiting)
-        if n > taken:
-            self.policy.take(running.plan, n - taken)
+        if len(running.ends_s) > running.n:
+            del running.ends_s[running.n :]
+        self._take_up_to(running, running.n)
+        if running.rows:
+            running.rows.append(running.part._replace(ends_s=running.ends_s[running.part.past :]))
 
-    def _take_by_queue_length(self, running: InFlight, lengths: Sequence[tuple[int, int]]) -> int:
-        """Take up to the last change of the queue's length, with table rows for each length; return the steps taken."""
-        plan, policy, ends_s = running.plan, self.policy, running.ends_s
-        past, start_s, rows = 0, running.start_s, list[RowPart]()
-        waiting, used = plan.waiting, plan.blocks_used
-        for step, then_waiting in lengths:
-            if step >= running.n:
-                break
-            if step > past:
-                rows.append(RowPart(past, start_s, ends_s[past:step], waiting, used))
-                policy.take(plan, step - past)
-                past, start_s, used = step, ends_s[step - 1], policy.kv.used
-            waiting = then_waiting
-        rows.append(RowPart(past, start_s, ends_s[past:], waiting, used))
-        running.rows = rows
-        return past + 1
+    def _take_up_to(self, running: InFlight, steps: int) -> None:
+        """Let the policy take the first `steps` steps in flight, with table rows for each length of the queue."""
+        plan, policy = running.plan, self.policy
+        if running.waiting is not None:
+            for step, waiting in running.waiting[running.changes :]:
+                if step >= steps:
+                    break
+                running.changes += 1
+                if step + 1 > running.steps_taken:
+                    policy.take(plan, step + 1 - running.steps_taken)
+                    running.steps_taken = step + 1
+                self._begin_part(running, step, waiting)
+        if steps > running.steps_taken:
+            policy.take(plan, steps - running.steps_taken)
+            running.steps_taken = steps
+
+    def _begin_part(self, running: InFlight, step: int, waiting: int) -> None:
+        """Begin a new row of the steps table before `step`, unless one begins there already."""
+        part, ends_s = running.part, running.ends_s
+        if step == part.past:
+            running.part = part._replace(waiting=waiting)
+            return
+        running.rows.append(part._replace(ends_s=ends_s[part.past : step]))
+        running.part = RowPart(step, ends_s[step - 1], (), waiting, self.policy.kv.used)
 
     # -- the end of steps ----------------------------------------------------------------------------------------
 
@@ -379,9 +395,9 @@ class Replica:
         if self._wake is None or time_s >= self._wake_s:
             return
         if self._wake_s == NEVER_S:
-            clock.put(self._wake, time_s, PLAN)
+            clock.put(self._wake, time_s, self._planning)
         else:
-            self._wake = clock.move(self._wake, time_s, PLAN)
+            self._wake = clock.move(self._wake, time_s, self._planning)
         self._wake_s = time_s
 
     def _seen_before(self) -> bool:

@@ -33,6 +33,9 @@ _HAPPENED = ("index", "output_tokens", "preemptions", "cached_tokens", "recomput
 _TIMES = ("submitted_s", "first_scheduled_s", "first_token_s", "last_token_s", "max_itl_s")
 """Columns read from a job that can be missing."""
 
+_OF_ROUTED = {"routed_s": "d", "route_reason": "o", "resent": "q", "discarded_tokens": "q"}
+"""Further columns of a fleet."""
+
 _asked, _happened, _times = attrgetter(*_ASKED), attrgetter(*_HAPPENED), attrgetter(*_TIMES)
 
 
@@ -43,6 +46,8 @@ class RequestRows:
     ----------
     front_end : FrontEndTimes or None
         What delays first tokens on their way to the clients.
+    routed : bool
+        Whether a router chose the replicas: further columns say when and why, and which stays failed.
 
     Attributes
     ----------
@@ -53,8 +58,10 @@ class RequestRows:
         By id, requests with more than an arrival and lengths (`Request.is_special`).
     """
 
-    def __init__(self, front_end: FrontEndTimes | None = None) -> None:
+    def __init__(self, front_end: FrontEndTimes | None = None, *, routed: bool = False) -> None:
         self._front_end = front_end
+        self._routed = routed
+        further = dict(_OF_ROUTED) if routed else {}
         self.columns = Columns(
             index="q",
             request_id="o",
@@ -81,6 +88,7 @@ class RequestRows:
             attempt="q",
             session="o",
             client="o",
+            **further,
         )
         self.special: dict[str, Request] = {}
         self.ended: list[tuple[Job, Status, float, str | None, int]] = []
@@ -96,6 +104,9 @@ class RequestRows:
             return
         jobs, statuses, ends_s, reasons, replicas = zip(*self.ended, strict=True)
         self.ended.clear()
+        further = _routed(jobs) if self._routed else {}
+        if self._routed:
+            jobs = tuple(map(whole, jobs))
         requests = [job.request for job in jobs]
         self.special.update((request.request_id, request) for request in requests if request.is_special)
         unfinished = Status.UNFINISHED
@@ -112,6 +123,7 @@ class RequestRows:
             "finish_s": [
                 nan if status is unfinished else end_s for status, end_s in zip(statuses, ends_s, strict=True)
             ],
+            **further,
             "wanted_s": [request.arrival_s if request.wanted_s is None else request.wanted_s for request in requests],
         }
         self.columns.extend([columns[name] for name in self.columns.names])
@@ -132,3 +144,47 @@ class RequestRows:
 
 def _seconds(times_s: Iterable[float | None]) -> list[float]:
     return [nan if time_s is None else time_s for time_s in times_s]
+
+
+def whole(job: Job) -> Job:
+    """Return a request with all its stays as one; itself if it has only one, or if the tokens of others do not count.
+
+    A stay that follows one whose tokens count begins with the time of its last token, so that the gap between the two
+    is its own.
+    """
+    trip = job.trip
+    if trip is None or not trip.lost:
+        return job
+    stays = [*trip.lost, job] if trip.keeps_tokens else [job]
+    made = Job(trip.request, job.index)
+    made.submitted_s, made.joined_tick = stays[0].submitted_s, job.joined_tick
+    made.first_scheduled_s = _first([stay.first_scheduled_s for stay in stays])
+    made.first_token_s = _first([stay.first_token_s for stay in stays])
+    made.last_token_s = _first([stay.last_token_s for stay in reversed(stays)])
+    longest_s = [stay.max_itl_s for stay in stays if stay.max_itl_s is not None]
+    made.max_itl_s = max(longest_s) if longest_s else None
+    made.tokens_emitted = sum([stay.tokens_emitted for stay in stays])
+    made.output_tokens = made.tokens_emitted - job.tokens_emitted + job.output_tokens
+    made.cached_tokens = stays[0].cached_tokens
+    made.preemptions = sum([stay.preemptions for stay in stays])
+    made.recomputed_tokens = sum([stay.recomputed_tokens for stay in stays])
+    return made
+
+
+def _first(times_s: Sequence[float | None]) -> float | None:
+    """Return the first of some times that is known."""
+    return next((time_s for time_s in times_s if time_s is not None), None)
+
+
+def _routed(jobs: Sequence[Job]) -> dict[str, Sequence[Any]]:
+    """Return the further columns of a fleet."""
+    trips = [job.trip for job in jobs]
+    return {
+        "routed_s": _seconds(None if trip is None else trip.routed_s for trip in trips),
+        "route_reason": [None if trip is None else trip.reason for trip in trips],
+        "resent": [0 if trip is None else len(trip.lost) for trip in trips],
+        "discarded_tokens": [
+            0 if trip is None or trip.keeps_tokens else sum([stay.tokens_emitted for stay in trip.lost])
+            for trip in trips
+        ],
+    }

@@ -37,13 +37,27 @@ def test_a_delay_would_miss_the_instant() -> None:
 
 @given(st.permutations(list(Order)))
 def test_order_within_an_instant(order: list[Order]) -> None:
-    """At one instant: steps end, requests arrive, clients time out, the horizon, idle replicas plan."""
+    """At one instant: steps end, replicas fail, requests arrive, time out, signals, the horizon, idle replicas plan."""
     env = simpy.Environment()
     happened: list[Order] = []
     for kind in order:
         clock.at(env, 2.0, kind).callbacks.append(lambda _, kind=kind: happened.append(kind))  # type: ignore[union-attr] # pending events have callbacks
     env.run()
-    assert happened == [Order.STEP_END, Order.ARRIVAL, Order.TIMEOUT, Order.HORIZON, Order.PLAN]
+    first, last = [Order.STEP_END, Order.LIFE, Order.ARRIVAL], [Order.HORIZON, Order.PLAN]
+    assert happened == [*first, Order.TIMEOUT, Order.SIGNALS, *last]
+
+
+@given(st.permutations([0, 1, 2, 1000, clock.MOST_REPLICAS - 1]))
+def test_replicas_act_in_the_order_of_their_numbers(numbers: list[int]) -> None:
+    """However their events were put: each kind of event in the order of the numbers, before the next kind."""
+    env = simpy.Environment()
+    happened: list[tuple[Order, int]] = []
+    for number in numbers:
+        for kind in (Order.PLAN, Order.STEP_END):
+            event = clock.at(env, 2.0, clock.of_replica(kind, number))
+            event.callbacks.append(lambda _, one=(kind, number): happened.append(one))  # type: ignore[union-attr] # pending events have callbacks
+    env.run()
+    assert happened == [(kind, number) for kind in (Order.STEP_END, Order.PLAN) for number in sorted(numbers)]
 
 
 def test_equal_events_keep_the_order_in_which_they_were_put() -> None:

@@ -18,12 +18,12 @@ from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.invariants import verify
-from simqueue.simulation.recorder import Recorder
 from simqueue.simulation.recording import KeptTable
+from simqueue.simulation.request_log import RequestLog
 
 from ..helpers.playing import ONE_SECOND, make_policy, requests_of
 
-Run = tuple[Recording, Policy, Recorder]
+Run = tuple[Recording, Policy, RequestLog]
 GIVEN: dict[str, Any] = {"max_num_seqs": 2}
 
 
@@ -33,7 +33,7 @@ def run() -> Run:
     requests = requests_of([(0.0, 4, 3), (0.5, 4, 2), (1.0, 4, 3)])
     policy = make_policy("chunked", GIVEN, blocks=10)
     simulation = Simulation(requests, policy, ONE_SECOND, RunOptions(horizon_s=5.0, check=True))
-    return simulation.run(), policy, simulation.recorder
+    return simulation.run(), policy, simulation.requests
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def whole_run() -> Run:
     """Two requests that both finish; all gaps are one second."""
     policy = make_policy("chunked", GIVEN, blocks=10)
     simulation = Simulation(requests_of([(0.0, 4, 3), (0.0, 4, 3)]), policy, ONE_SECOND, RunOptions(check=True))
-    return simulation.run(), policy, simulation.recorder
+    return simulation.run(), policy, simulation.requests
 
 
 def with_request(recording: Recording, row: int, **values: Any) -> Recording:
