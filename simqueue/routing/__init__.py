@@ -2,6 +2,7 @@
 
 from simqueue.routing.base import Age, Choice, Ranking, Recovery, Router, Signal, View
 from simqueue.routing.central import CentralQueue
+from simqueue.routing.failures import FleetEvent, InFlight, RandomFailures
 from simqueue.routing.least import JoinShortestQueue, LeastKv, LeastOutstanding, LeastTokens
 from simqueue.routing.plain import RandomChoice, RoundRobin
 from simqueue.routing.power import PowerOfTwo
@@ -20,4 +21,17 @@ router("power_of_two")(PowerOfTwo)
 router("central_queue")(CentralQueue)
 router("session_affinity")(SessionAffinity)
 
-__all__ = ["ROUTERS", "Age", "Choice", "Ranking", "Recovery", "Router", "Signal", "View", "router"]
+__all__ = [
+    "ROUTERS",
+    "Age",
+    "Choice",
+    "FleetEvent",
+    "InFlight",
+    "RandomFailures",
+    "Ranking",
+    "Recovery",
+    "Router",
+    "Signal",
+    "View",
+    "router",
+]

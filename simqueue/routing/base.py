@@ -159,7 +159,9 @@ class Recovery:
     Attributes
     ----------
     retries : int
-        Further attempts for a request whose attempt failed before its first token.
+        Further attempts for a request whose attempt failed.
+    retries_refused : bool
+        Whether an attempt that a full queue refuses counts as failed; else the request is rejected.
     first_wait_s, wait_factor, longest_wait_s, jitter : float
         Wait before the first of them, its growth per attempt, its limit, and by which share it varies (uniformly).
     check_every_s, check_timeout_s : float or None
@@ -176,7 +178,8 @@ class Recovery:
         Where the numbers are from.
     """
 
-    retries: int = 0
+    retries: int = 5
+    retries_refused: bool = False
     first_wait_s: float = 0.0
     wait_factor: float = 1.0
     longest_wait_s: float = 0.0

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Literal
 
-from simqueue.routing import Age, Recovery, Router, Signal
+from simqueue.routing import Age, FleetEvent, InFlight, RandomFailures, Recovery, Router, Signal
 from simqueue.settings import Settings
 
 if TYPE_CHECKING:
     from simqueue.scenario.resolved import ResolvedPolicy
-
-InFlight = Literal["lose", "resend", "restart", "resume"]
-"""What happens to the requests at a replica that fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,45 +33,6 @@ class ResolvedGroup:
     replicas: int
     weight: float
     policy: ResolvedPolicy
-
-
-@dataclass(frozen=True, slots=True)
-class FleetEvent:
-    """Something that happens to a replica at a given time.
-
-    Attributes
-    ----------
-    at_s : float
-    replica : int
-        Its number in the fleet.
-    kind : {"fail", "drain", "start"}
-    repair_s : float or None
-        Time until a replica that fails is back; None: it stays down.
-    deadline_s : float or None
-        Time until what is left at a replica that drains is ended; None: never.
-    """
-
-    at_s: float
-    replica: int
-    kind: Literal["fail", "drain", "start"]
-    repair_s: float | None = None
-    deadline_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RandomFailures:
-    """Failures of each replica by itself, with exponential times between.
-
-    Attributes
-    ----------
-    mtbf_s : float
-        Mean time from the start or the repair of a replica to its next failure.
-    repair_s : float
-        Mean time until it is back.
-    """
-
-    mtbf_s: float
-    repair_s: float
 
 
 @dataclass(frozen=True, slots=True)
