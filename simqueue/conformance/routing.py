@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from simqueue.conformance import http_routers
+from simqueue.conformance import dynamo, dynamo_replay, http_routers, litellm
 from simqueue.errors import InputError
 from simqueue.names import unknown
 
@@ -18,6 +18,9 @@ Walker = Callable[[Mapping[str, Any]], Iterator[str]]
 WALKERS: Mapping[str, Walker] = {
     "sglang-router": http_routers.differences,
     "vllm-router": http_routers.differences,
+    "dynamo-selection": dynamo.differences,
+    "dynamo-replay": dynamo_replay.differences,
+    "litellm": litellm.differences,
 }
 """By what a file calls its ``router``."""
 

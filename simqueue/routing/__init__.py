@@ -2,8 +2,10 @@
 
 from simqueue.routing.base import Age, Choice, Ranking, Recovery, Router, Signal, View
 from simqueue.routing.central import CentralQueue
+from simqueue.routing.dynamo import Dynamo
 from simqueue.routing.failures import FleetEvent, InFlight, RandomFailures
 from simqueue.routing.least import JoinShortestQueue, LeastKv, LeastOutstanding, LeastTokens
+from simqueue.routing.litellm import LiteLlm
 from simqueue.routing.plain import RandomChoice, RoundRobin
 from simqueue.routing.power import PowerOfTwo
 from simqueue.routing.registry import ROUTERS, router
@@ -20,6 +22,8 @@ router("join_shortest_queue")(JoinShortestQueue)
 router("power_of_two")(PowerOfTwo)
 router("central_queue")(CentralQueue)
 router("session_affinity")(SessionAffinity)
+router("dynamo")(Dynamo)
+router("litellm")(LiteLlm)
 
 __all__ = [
     "ROUTERS",

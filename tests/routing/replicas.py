@@ -35,6 +35,7 @@ class Replica:
     waiting: int = 0
     kv_used: float = 0.0
     tokens: int = 0
+    seen_s: float = 0.0
     cached: dict[str, int] = field(default_factory=dict)
     """By the id of a request, the tokens of its prompt that it has."""
 
