@@ -85,7 +85,7 @@ def invalid(text: str, *path: str | int, value: object = ...) -> ValueError:
 
 def invalid_all(problems: Iterable[Problem]) -> ValueError:
     """Return the error that a validator raises about several keys below the validated value."""
-    return ValidationError.from_exception_data("settings", [_details(problem) for problem in problems])
+    return ValidationError.from_exception_data("settings", [details_of(problem) for problem in problems])
 
 
 def unknown_keys(keys: Sequence[str], known: Sequence[str]) -> ValueError:
@@ -111,7 +111,8 @@ def problems_of(error: ValidationError) -> list[Problem]:
     ]
 
 
-def _details(problem: Problem) -> InitErrorDetails:
+def details_of(problem: Problem) -> InitErrorDetails:
+    """Return a problem as validators report it to pydantic."""
     # the text goes through a placeholder, because braces in a user's value would be read as one
     context = {"text": problem.text, "depth": len(problem.path), "value": problem.value}
     kind = PydanticCustomError(PROBLEM, "{text}", context)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from simqueue.errors import InputError, Problem, about
+from simqueue.scenario.groups import has_groups
 from simqueue.scenario.policies import EnginePolicy, PolicySettings
 from simqueue.steptime import RooflineSettings
 from simqueue.steptime.preset import Card, load_preset, preset_names
@@ -31,6 +32,9 @@ def with_measured_servers(scenario: Scenario) -> tuple[Scenario, dict[str, str]]
     problems: list[Problem] = []
     for name in scenario.policies:
         policy = scenario.policy(name)
+        if has_groups(scenario, name):  # each group has a server of its own
+            policies[name] = policy
+            continue
         try:
             card = measured_card(scenario, name)
         except InputError as error:

@@ -17,6 +17,9 @@ from simqueue.frontend import FrontEndSettings
 from simqueue.hardware import DtypeSettings, GpuChoice, ModelChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.names import LONGEST_NAME, PLAIN_RULE, is_plain
+from simqueue.scenario.fleet import FleetSettings
+from simqueue.scenario.groups import split
+from simqueue.scenario.missing import missing_hardware
 from simqueue.scenario.plaindata import plain
 from simqueue.scenario.policies import PolicyEntry, PolicySettings
 from simqueue.scenario.precision import PrecisionSettings
@@ -25,13 +28,15 @@ from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.scenario.summary import SummarySettings
 from simqueue.scenario.variation import Horizon, Replications, Seed, Warmup, replication_problems, time_problems
 from simqueue.scenario.written import Written
-from simqueue.settings import Settings, invalid_all
+from simqueue.settings import Settings, details_of
 from simqueue.steptime import RooflineSettings, StepTimeSettings
 from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.slo import SloSettings, of_run
 
 _NAME = re.compile(r"[^\W_][\w.-]*")  # letters and digits of all scripts
 _UNFIT = re.compile(r"[^\w.-]+")
+_NULL_COUNTS = ("gpu", "step_time", "front_end", "max_model_len", "fleet")
+"""Keys of policies for which null is a value: no GPU, the roofline, no limit, no fleet."""
 
 
 class Scenario(Settings):
@@ -66,6 +71,10 @@ class Scenario(Settings):
     )
     kv_cache: KVCacheSettings = Field(
         default_factory=KVCacheSettings, description="layout, size and rules of the KV cache"
+    )
+    fleet: FleetSettings | None = Field(
+        None,
+        description="replicas of each policy, and the router before them; null: one replica, without a router",
     )
     workload: WorkloadSettings | None = Field(None, description="the requests; or give workloads")
     workloads: dict[str, WorkloadSettings] | None = Field(
@@ -181,9 +190,13 @@ class Scenario(Settings):
         """Return the value of a key that policies can have themselves: the policy's, otherwise the scenario's."""
         policy = self.policy(policy_name)
         own = getattr(policy, key)
-        # for these keys null is a value: no GPU, no limit, the roofline
-        null_counts = key in policy.model_fields_set and key in ("gpu", "step_time", "front_end", "max_model_len")
+        null_counts = key in policy.model_fields_set and key in _NULL_COUNTS
         return own if own is not None or null_counts else getattr(self, key)
+
+    def fleet_of(self, policy_name: str) -> FleetSettings | None:
+        """Return the fleet of a policy; None: one replica, without a router."""
+        fleet: FleetSettings | None = self.value_for(policy_name, "fleet")
+        return fleet
 
     def step_time_for(self, policy_name: str) -> StepTimeSettings:
         """Return the step time of a policy: by default the roofline of the model on the GPU."""
@@ -191,29 +204,31 @@ class Scenario(Settings):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _merge_and_remember(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Merge the scenario's kv_cache into those of the policies, and remember what was written."""
+    def _merge_and_check(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Merge the scenario's kv_cache into those of the policies, remember what was written, and check the whole."""
         if not isinstance(data, Mapping):
             return handler(data)
         given = plain(data)
         scenario = handler(_with_merged_caches(given))
         scenario._written = Written(Document("", given))
+        scenario._check()
         return scenario
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _check(self) -> None:
+        """Raise what is wrong with keys that are valid one by one."""
         checks = (
             self._bad_names,
             self._bad_times,
             self._bad_workloads,
             self._bad_slos,
             self._bad_replications,
-            self._missing_hardware,
         )
-        found = list(dict.fromkeys(problem for check in checks for problem in check()))
-        if found:
-            raise invalid_all(found)
-        return self
+        parts, unreadable = split(self)
+        found = [problem for check in checks for problem in check()]
+        found += [problem for part in parts for problem in missing_hardware(part)]
+        if found or unreadable:
+            details = [*map(details_of, dict.fromkeys(found)), *unreadable]
+            raise ValidationError.from_exception_data("scenario", details)
 
     def _bad_names(self) -> Iterator[Problem]:
         if len(self.name) > LONGEST_NAME:
@@ -260,24 +275,6 @@ class Scenario(Settings):
 
     def _bad_replications(self) -> Iterator[Problem]:
         yield from replication_problems(self.replications, self.precision)
-
-    def _missing_hardware(self) -> Iterator[Problem]:
-        """Yield what cannot be computed without the model or the GPU."""
-        for name, policy in self.policies.items():
-            hardware = (("model", self.model), ("gpu", self.value_for(name, "gpu")))
-            missing = " and ".join(f"'{key}'" for key, value in hardware if value is None)
-            if not missing:
-                continue
-            step_time = self.value_for(name, "step_time")
-            if step_time is None:
-                yield Problem(("step_time",), f"this key is missing; give step_time, or {missing} for the roofline")
-            elif step_time.kind == "roofline":
-                own = ("policies", name) if policy.step_time else ()
-                yield Problem((*own, "step_time", "kind"), f"the roofline also needs {missing}")
-            if self.value_for(name, "kv_cache").blocks == "auto":
-                own = ("policies", name) if self.kv_cache.blocks != "auto" else ()
-                text = f"'auto' needs {missing}; otherwise give a whole number of blocks"
-                yield Problem((*own, "kv_cache", "blocks"), text)
 
 
 def _with_merged_caches(given: dict[str, Any]) -> dict[str, Any]:

@@ -77,8 +77,9 @@ def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str
     """Apply overrides to plain data.
 
     A top-level key that a policy has itself (`SHARED_KEYS`) is also set in that policy, so that the flag overrides the
-    policy. Flags that name a policy are applied last and override all others. Missing mappings on the path are made;
-    whether the result is a scenario is decided when it is validated.
+    policy; in the same way a key of the scenario or of a policy is set in the groups of replicas that have it. Flags
+    that name a policy are applied last and override all others, but for those that name a group. Missing mappings on
+    the path are made; whether the result is a scenario is decided when it is validated.
 
     Parameters
     ----------
@@ -99,9 +100,9 @@ def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str
     """
     result = plain(data)
     flags: dict[KeyPath, str] = {}
-    ordered = sorted(overrides, key=lambda override: override.path[0] == "policies")
+    ordered = sorted(overrides, key=_rank)
     for override in ordered:
-        for path in [override.path, *_policy_paths(result, override.path)]:
+        for path in [override.path, *_more_specific(result, override.path)]:
             written = _write(result, path, override)
             # a mapping given as a whole replaces what earlier flags set inside it
             flags = {known: flag for known, flag in flags.items() if known[: len(written)] != written}
@@ -109,6 +110,7 @@ def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str
         flags |= _with_kind(result, override)
     for override in ordered:
         _reject_new_name(data, result, override)
+        _reject_new_group(data, override)
     return result, flags
 
 
@@ -137,15 +139,51 @@ def _reject_new_name(before: dict[str, Any], after: dict[str, Any], override: Ov
         raise InputError.at(override.flag, unknown(kind, name, there))
 
 
+def _reject_new_group(before: dict[str, Any], override: Override) -> None:
+    """Reject a key of a group of replicas that does not exist, where others do: its name is likely misspelt."""
+    path = override.path
+    depth = 2 if path[0] == "policies" else 0
+    if path[depth : depth + 2] != ("fleet", "groups") or len(path) < depth + 4:
+        return
+    groups, name = look_up(before, tuple(map(str, path[: depth + 2])))[1], str(path[depth + 2])
+    if isinstance(groups, dict) and name not in groups:
+        raise InputError.at(override.flag, unknown("group", name, groups))
+
+
 def _index_or_key(name: str) -> str | int:
     return int(name) if name.isascii() and name.isdecimal() and len(name) <= _MOST_DIGITS else name
 
 
-def _policy_paths(data: dict[str, Any], path: KeyPath) -> list[KeyPath]:
-    policies = data.get("policies")
-    if path[0] not in SHARED_KEYS or not isinstance(policies, dict):
+def _rank(override: Override) -> int:
+    """Return the place in the order of flags: those of the scenario, of policies, of groups."""
+    path = override.path
+    depth = 2 if path[0] == "policies" else 0
+    return 2 if path[depth : depth + 2] == ("fleet", "groups") else depth // 2
+
+
+def _more_specific(data: dict[str, Any], path: KeyPath) -> list[KeyPath]:
+    """Return where else a key is written: in policies and groups of replicas, which override what is above them."""
+    if path[0] == "policies":
+        of_policy = path[:2]
+        return _in_groups(data, of_policy, path[2:]) if len(path) > 2 else []
+    if path[0] not in SHARED_KEYS:
         return []
-    return [("policies", name, *path) for name, own in policies.items() if isinstance(own, dict) and path[0] in own]
+    found = _in_groups(data, (), path)
+    policies = data.get("policies")
+    for name, own in policies.items() if isinstance(policies, dict) else ():
+        if isinstance(own, dict):
+            found += [("policies", name, *path)] if path[0] in own else []
+            found += _in_groups(data, ("policies", name), path)
+    return found
+
+
+def _in_groups(data: dict[str, Any], above: KeyPath, key: KeyPath) -> list[KeyPath]:
+    """Return the paths of a key in the groups of one fleet that have it."""
+    groups = look_up(data, (*above, "fleet", "groups"))[1]
+    if key[0] == "fleet" or not isinstance(groups, dict):
+        return []
+    owners = [name for name, own in groups.items() if isinstance(own, dict) and key[0] in own]
+    return [(*above, "fleet", "groups", name, *key) for name in owners]
 
 
 def _write(data: dict[str, Any], path: KeyPath, override: Override) -> KeyPath:

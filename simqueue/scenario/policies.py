@@ -16,6 +16,7 @@ from simqueue.frontend import FrontEndSettings
 from simqueue.hardware import GpuChoice
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.names import nearest, unknown
+from simqueue.scenario.fleet import FleetSettings
 from simqueue.schedulers import SCHEDULERS
 from simqueue.settings import Settings, invalid, unknown_keys
 from simqueue.steptime import StepTimeSettings
@@ -45,6 +46,9 @@ class PolicySettings(Settings):
         ge=1,
         description="maximum number of tokens (prompt + output) per request; overrides the scenario's",
         json_schema_extra={"unit": "tokens"},
+    )
+    fleet: FleetSettings | None = Field(
+        None, description="replicas of this policy; replaces the scenario's as a whole; null: one, without a router"
     )
 
     @property
@@ -113,6 +117,17 @@ def read_policy(value: Any) -> PolicySettings:
         return value
     if not isinstance(value, dict):
         raise invalid("must be a mapping")
+    return policy_class(value).model_validate(value)
+
+
+def policy_class(value: Mapping[str, Any]) -> type[PolicySettings]:
+    """Return the class of the policy with these keys.
+
+    Raises
+    ------
+    ValidationError
+        If they name no scheduler or engine, or one that does not exist.
+    """
     chosen = [choice for choice in CHOICES if choice.key in value]
     if not chosen:
         raise _no_choice(value)
@@ -124,7 +139,7 @@ def read_policy(value: Any) -> PolicySettings:
         raise invalid("must be text", choice.key)
     if name not in known:
         raise invalid(unknown(choice.key, name, sorted(known)), choice.key)
-    return _combined(name, choice.base, known[name]).model_validate(value)
+    return _combined(name, choice.base, known[name])
 
 
 class _AnyPolicy:
@@ -153,7 +168,7 @@ def _combined(name: str, base: type[PolicySettings], own: type[Settings]) -> typ
     return cast("type[PolicySettings]", model)
 
 
-def _no_choice(value: dict[str, Any]) -> Exception:
+def _no_choice(value: Mapping[str, Any]) -> Exception:
     keys = [choice.key for choice in CHOICES]
     misspelt = [key for key in value if nearest(str(key), keys)]
     if misspelt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,11 @@ line each, with file, line, key, value and what is allowed. Numbers are finite. 
 decimal point.
 
 `--set a.b.c=VALUE` on the command line sets any key; whole numbers in the path are indices of lists, from 0.
-Precedence: `--set`, then the policy's key, then the scenario's key of the same name, then the default. A policy's
-`kv_cache` is merged key by key with the scenario's. A policy's `step_time` and `gpu` replace the scenario's. A flag
-that sets a key of the scenario also sets it in the policies that have this key. `simqueue validate FILE` shows the
-values of each policy and where each value comes from.
+Precedence: `--set`, then the key of a group of replicas, then the policy's key, then the scenario's key of the same
+name, then the default. The `kv_cache` of a policy or a group is merged key by key with the one above it. A policy's
+`step_time`, `gpu` and `fleet` replace the scenario's. A flag that sets a key of the scenario also sets it in the
+policies and groups that have this key; a flag that sets a key of a policy, in the groups of its own fleet.
+`simqueue validate FILE` shows the values of each policy and where each value comes from.
 
 Relative paths start at the folder of the scenario file.
 """
@@ -99,7 +100,7 @@ class _Page:
 
     def _row(self, path: str, key: str, value: Schema, *, required: bool) -> str:
         shape, bounds = self._shape(path, value)
-        default = "required" if required or key in self._tags else _default(value)
+        default = "required" if required or _is_tag(key, value, self._tags) else _default(value)
         cells = [f"`{key}`", shape, value.get("unit", ""), default, bounds, _paragraph(value.get("description", ""))]
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -136,7 +137,8 @@ class _Page:
         """Return a link to the section of a definition; the section is made at its first link."""
         schema = self._definitions[name]
         if name not in self._titles:
-            tags = [f"{key}: {schema['properties'][key]['const']}" for key in schema["properties"] if key in self._tags]
+            own = schema["properties"].items()
+            tags = [f"{key}: {value['const']}" for key, value in own if _is_tag(key, value, self._tags)]
             self._titles[name] = f"`{path}`" + (f" with `{tags[0]}`" if tags else "")
             self._met += self._parts(path, name, schema)
         title = self._titles[name]
@@ -169,6 +171,11 @@ def _tag_keys(schema: Any) -> Iterator[str]:
     elif isinstance(schema, list):
         for inner in schema:
             yield from _tag_keys(inner)
+
+
+def _is_tag(key: str, value: Schema, tags: Collection[str]) -> bool:
+    """Whether a key selects this mapping of several kinds."""
+    return key in tags and "const" in value
 
 
 def _bounds(branch: Schema) -> list[str]:

@@ -14,10 +14,13 @@ from simqueue.frontend import FrontEndSettings, FrontEndTimes
 from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.kvcache import KVCache
 from simqueue.kvcache.settings import KVCacheSettings
+from simqueue.scenario.groups import Part, parts_of
 from simqueue.scenario.measured import measured_card, other_version, with_measured_servers
 from simqueue.scenario.policies import EnginePolicy, PolicySettings
 from simqueue.scenario.pool import Hardware, Lengths, pool_blocks, unknown_activations, unstartable
+from simqueue.scenario.resolve_fleet import resolved_fleet
 from simqueue.scenario.resolved import ResolvedCache, ResolvedPolicy, ResolvedScenario
+from simqueue.scenario.systems import GroupOfSystem, System
 from simqueue.scenario.values import origins_of, values_of
 from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.schedulers.limits import RequestLimits
@@ -45,21 +48,13 @@ def resolve(scenario: Scenario) -> ResolvedScenario:
         problems of all policies together.
     """
     scenario, measured = with_measured_servers(scenario)
-    policies: list[ResolvedPolicy] = []
-    problems: list[Problem] = []
-    for name in scenario.policies:
-        try:
-            policies.append(_policy(scenario, name))
-        except InputError as error:
-            problems += scenario.written.problems(error, name)
-    if problems:
-        raise scenario.written.complaint(problems)
-    values = values_of(scenario, policies)
+    systems = _systems(scenario)
+    values = values_of(scenario, systems)
     workloads = _workloads(scenario)
     return ResolvedScenario(
         name=scenario.name,
         seed=scenario.seed,
-        policies=tuple(policies),
+        policies=tuple(system.policy for system in systems),
         workloads=workloads,
         slo=_limits((scenario.workload.slo if scenario.workload is not None else None) or scenario.slo),
         class_slos=_class_slos(workloads, scenario.slo),
@@ -73,8 +68,51 @@ def resolve(scenario: Scenario) -> ResolvedScenario:
         fast=scenario.fast,
         written=scenario.written,
         values=values,
-        origins=origins_of(values, scenario, policies) | measured,
+        origins=origins_of(values, scenario, systems) | measured,
     )
+
+
+def _systems(scenario: Scenario) -> list[System]:
+    """Return all policies with their fleets, or raise the problems of all of them together."""
+    systems, problems = list[System](), list[Problem]()
+    for name in scenario.policies:
+        parts = dict[str | None, GroupOfSystem]()
+        for part in parts_of(scenario, name):
+            try:
+                parts[part.group] = _part(part, scenario)
+            except InputError as error:
+                problems += part.scenario.written.problems(error, name)
+        if not problems:
+            systems.append(_system(scenario, name, parts))
+    if problems:
+        raise scenario.written.complaint(problems)
+    return systems
+
+
+def _part(part: Part, scenario: Scenario) -> GroupOfSystem:
+    """Return what a policy or a group runs."""
+    own, measured = (part.scenario, {}) if part.group is None else with_measured_servers(part.scenario)
+    above = f"policies.{part.policy}."
+    return GroupOfSystem(
+        scenario=own,
+        policy=_policy(own, part.policy),
+        is_other=own.policy(part.policy).kind != scenario.policy(part.policy).kind,
+        measured={path.removeprefix(above): origin for path, origin in measured.items()},
+    )
+
+
+def _system(scenario: Scenario, name: str, parts: Mapping[str | None, GroupOfSystem]) -> System:
+    """Return a policy with its fleet. A policy with groups stands for the first of them where one is asked for."""
+    fleet = scenario.fleet_of(name)
+    groups = {group: part for group, part in parts.items() if group is not None}
+    policies = [part.policy for part in parts.values()]
+    policy = policies[0]
+    if groups:
+        lines = [f"group {group}: {line}" for group, part in groups.items() for line in part.policy.warnings]
+        policy = replace(policy, warnings=tuple(lines))
+    if fleet is not None:
+        policy = replace(policy, fleet=resolved_fleet(fleet, policies))
+    return System(policy, fleet, groups, scenario.written)
 
 
 def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:

@@ -8,6 +8,7 @@ from typing import Any
 from simqueue.engines import ENGINES
 from simqueue.hardware import gpu_names, model_names
 from simqueue.scenario.model import Scenario
+from simqueue.scenario.policies import CHOICES
 from simqueue.steptime import preset_names
 from simqueue.workload.traces.catalog import trace_names
 
@@ -29,6 +30,7 @@ def json_schema() -> Schema:
         if engine is not None:
             properties["version"]["enum"] = [str(row["version"]) for row in ENGINES[engine].rows()]
     _offer(schema["$defs"]["TraceSettings"]["properties"]["name"], trace_names())
+    _offer_keys_of_policies(schema["$defs"])
     return schema
 
 
@@ -44,6 +46,20 @@ def _offer(place: Schema, names: Iterable[str]) -> None:
         if branch.get("type") == "string":
             del branch["type"]
             branch["anyOf"] = [{"enum": list(names)}, {"type": "string"}]
+
+
+def _offer_keys_of_policies(definitions: Schema) -> None:
+    """Add the keys of all policies to those of a group; which of them it can have depends on its policy."""
+    found: dict[str, list[Schema]] = {}
+    for properties in (one.get("properties", {}) for one in definitions.values()):
+        if any("const" in properties.get(choice.key, {}) for choice in CHOICES):
+            for key, value in properties.items():
+                found.setdefault(key, []).append({name: part for name, part in value.items() if name != "default"})
+    for key, values in found.items():
+        distinct = [value for place, value in enumerate(values) if value not in values[:place]]
+        if key != "fleet":
+            alone = distinct[0] if len(distinct) == 1 else {"anyOf": distinct}
+            definitions["GroupSettings"]["properties"].setdefault(key, alone)
 
 
 def _branches(place: Schema) -> list[Schema]:

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from simqueue.datafiles.yamlfile import Document
 from simqueue.errors import InputError, KeyPath, Problem, show
 
-SHARED_KEYS = ("gpu", "tensor_parallel", "step_time", "front_end", "kv_cache", "max_model_len")
+SYSTEM_KEYS = ("gpu", "tensor_parallel", "step_time", "front_end", "kv_cache", "max_model_len")
+"""Top-level keys that a policy, and a group of its replicas, can also have for itself."""
+
+SHARED_KEYS = (*SYSTEM_KEYS, "fleet")
 """Top-level keys that a policy can also have for itself."""
 
 _TOP = (0, 0)
@@ -30,11 +33,14 @@ class Written:
         The flag that set a path.
     base_dir : Path
         Where relative paths start, an absolute path: the folder of the file, else the current one.
+    group : tuple of str or int
+        Path of the group of replicas that this is about; its keys stand in for those of its policy. Empty: none.
     """
 
     document: Document
     flags: Mapping[KeyPath, str] = field(default_factory=dict)
     base_dir: Path = field(default_factory=Path.cwd)
+    group: KeyPath = ()
 
     @property
     def keys(self) -> Mapping[str, Any]:
@@ -59,12 +65,17 @@ class Written:
         """Return the flag that set the value at `path`, or a mapping around it."""
         return next((self.flags[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.flags), None)
 
+    def of_group(self, group: KeyPath) -> Self:
+        """Return the same for a group of replicas."""
+        return replace(self, group=group)
+
     def path_for(self, policy: str, key: KeyPath) -> KeyPath:
-        """Return where a key of a policy was written: in the policy, or for all policies; else where it belongs."""
+        """Return where a key of a policy was written: in its group, in itself, for all; else where it belongs."""
         own: KeyPath = ("policies", policy)
         for depth in (len(key), 1):  # the key itself, or the mapping around it
-            if self.has((*own, *key[:depth])):
-                return (*own, *key)
+            for above in filter(None, (self.group, own)):
+                if self.has((*above, *key[:depth])):
+                    return (*above, *key)
             if self.has(key[:depth]):
                 return key
         return key if key[0] in ("model", *SHARED_KEYS) else (*own, *key)

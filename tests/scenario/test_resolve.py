@@ -171,5 +171,7 @@ def test_schedulers_of_ones_own(toy: WriteToy, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(SCHEDULERS, "twice", Twice)
     policy = load(toy(("chunked, max_num_seqs: 8", "twice, twice: 3"))).resolve().policy("vllm")
     assert policy.settings == TwiceSettings(twice=3)
-    with pytest.raises(InputError, match=r"policies\.vllm\.max_num_seqs: unknown key .*; known: front_end, .*, twice"):
+    with pytest.raises(
+        InputError, match=r"policies\.vllm\.max_num_seqs: unknown key .*; known: fleet, front_end, .*, twice"
+    ):
         load(toy(("chunked", "twice")))
