@@ -12,6 +12,8 @@ Modules, whose names can all be taken from `simqueue.theory` itself:
 - `disciplines`: priorities, shortest job first, SRPT, foreground-background, processor sharing
 - `many_servers`: Erlang B and C, M/M/c, M/M/1/K
 - `renewal`: GI/M/1 for gamma and constant gaps
+- `routing`: servers with a queue each, which customers join at random, in turn, or as the shortest of a few of many
+- `choices`: the shortest of d queues among a few servers, the shortest of all included
 - `bulk`: service in batches and steps of exponential or known duration
 - `sharing`: continuous batching as generalised processor sharing
 - `tails`: decay rates and heavy tails of waits
@@ -25,7 +27,7 @@ from types import ModuleType
 from typing import Any
 
 _MODULES = (
-    *("single_server", "disciplines", "many_servers", "renewal", "bulk", "sharing", "tails"),
+    *("single_server", "disciplines", "many_servers", "renewal", "routing", "choices", "bulk", "sharing", "tails"),
     *("capacity", "operating_point"),
 )
 """Modules whose functions and records can be taken from this package. They are imported at first use."""

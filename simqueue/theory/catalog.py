@@ -9,7 +9,7 @@ from typing import Any
 
 from simqueue.errors import InputError
 from simqueue.names import unknown
-from simqueue.theory import bulk, disciplines, many_servers, renewal, sharing, single_server, tails
+from simqueue.theory import bulk, choices, disciplines, many_servers, renewal, routing, sharing, single_server, tails
 
 Formula = Callable[..., Any]
 
@@ -35,6 +35,13 @@ _FUNCTIONS: tuple[Formula, ...] = (
     renewal.gamma_m1_mean_wait,
     renewal.gamma_m1_mean_sojourn,
     renewal.gamma_m1_sojourn_quantile,
+    routing.random_split,
+    routing.round_robin,
+    routing.separate_over_central_wait,
+    routing.supermarket,
+    routing.supermarket_tail,
+    choices.shortest_of_drawn_queues,
+    choices.shortest_queue,
     bulk.bulk_root,
     bulk.dynamic_batching,
     bulk.fixed_batching,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import scipy
 
@@ -75,25 +76,45 @@ def gamma_m1_sojourn_quantile(arrival_rate: float, service_rate: float, burstine
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """σ and 1 - σ. One of the two is close to 0 at the ends of the range, and is found by itself."""
+class AtArrivals:
+    """What an arrival finds in GI/M/1. One of the two is close to 0 at the ends of the range, and is found by itself.
+
+    Attributes
+    ----------
+    busy, idle : float
+        σ and 1 - σ.
+    """
 
     busy: float
     idle: float
 
 
-def _found(arrival_rate: float, service_rate: float, burstiness: float) -> _Found:
+def _found(arrival_rate: float, service_rate: float, burstiness: float) -> AtArrivals:
     positive("arrival_rate", arrival_rate)
     positive("service_rate", service_rate)
-    unused(ratio(arrival_rate, service_rate))
+    load = ratio(arrival_rate, service_rate)
+    unused(load)
     if burstiness != math.inf:
         positive("burstiness", burstiness)
-    gaps = _Gaps(service_rate / arrival_rate, (service_rate - arrival_rate) / arrival_rate, burstiness)
+    return gamma_m1_at_arrivals(load, burstiness)
+
+
+def gamma_m1_at_arrivals(load: Fraction, burstiness: float) -> AtArrivals:
+    """Return what arrivals with gamma gaps find in GI/M/1.
+
+    Parameters
+    ----------
+    load : Fraction
+        Arrival rate over service rate, > 0 and < 1.
+    burstiness : float
+        Shape of the gamma distribution; infinity means constant gaps (D/M/1).
+    """
+    gaps = _Gaps(float(1 / load), float((1 - load) / load), burstiness)
     if gaps.log_transform(0.5) > math.log(0.5):
         idle = gaps.idle()
-        return _Found(1 - idle, idle)
+        return AtArrivals(1 - idle, idle)
     busy = gaps.busy()
-    return _Found(busy, 1 - busy)
+    return AtArrivals(busy, 1 - busy)
 
 
 @dataclass(frozen=True, slots=True)

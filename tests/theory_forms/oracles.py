@@ -14,6 +14,8 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
+from tests.theory_forms.queue_lengths import drawn_queues
+
 Values = dict[str, Any]
 mp.mp.dps = 60
 
@@ -323,6 +325,58 @@ def free_slots(arrival_rate: Any, mean_output_tokens: Any, step_s: Any) -> Value
         "ttft_s": 3 * step_s / 2,
         "e2el_s": step_s / 2 + mean_output_tokens * step_s,
     }
+
+
+def _routed(load: Any, waits: Any, wait: Any, service: Any) -> Values:
+    return {"utilisation": load, "wait_probability": waits, "mean_wait_s": wait, "mean_sojourn_s": wait + service}
+
+
+def random_split(servers: int, arrival_rate: Any, mean_service_s: Any, second_moment_s2: Any) -> Values:
+    one = mg1(arrival_rate / servers, mean_service_s, second_moment_s2)
+    return _routed(one["utilisation"], one["utilisation"], one["mean_wait_s"], mean_service_s)
+
+
+def round_robin(servers: int, arrival_rate: Any, service_rate: Any) -> Values:
+    rate, shape = arrival_rate / servers, mp.mpf(servers)
+    wait = gamma_m1_mean_wait(rate, service_rate, shape)["value"]
+    return _routed(rate / service_rate, _gamma_busy(rate, service_rate, shape), wait, 1 / service_rate)
+
+
+def separate_over_central_wait(servers: int, arrival_rate: Any, service_rate: Any) -> Values:
+    alone = mm1(arrival_rate / servers, service_rate)["mean_wait_s"]
+    return {"value": alone / mmc(servers, arrival_rate, service_rate)["mean_wait_s"]}
+
+
+def supermarket_tail(choices: int, arrival_rate: Any, service_rate: Any, length: int) -> Values:
+    few = min(length, 300 if choices > 1 else length)  # 2^300 powers of any load below 1 are 0
+    power = length if choices == 1 else (mp.mpf(choices) ** few - 1) / (choices - 1)
+    log_value = power * mp.log(arrival_rate / service_rate)
+    return {"value": mp.exp(log_value) if log_value > -10000 else mp.mpf(0)}
+
+
+def supermarket(choices: int, arrival_rate: Any, service_rate: Any) -> Values:
+    load = arrival_rate / service_rate
+    if choices == 1:
+        return _routed(load, load, mm1(arrival_rate, service_rate)["mean_wait_s"], 1 / service_rate)
+    tails = [supermarket_tail(choices, arrival_rate, service_rate, k)["value"] for k in range(2, 150)]
+    return _routed(load, load**choices, mp.fsum(tails) / arrival_rate, 1 / service_rate)
+
+
+def shortest_of_drawn_queues(servers: int, choices: int, arrival_rate: Any, service_rate: Any) -> Values:
+    load, service = arrival_rate / (servers * service_rate), 1 / service_rate
+    if choices == 1 or servers == 1:
+        return _routed(load, load, load * service / (1 - load), service)
+    if 1 - load < mp.mpf("1e-11"):  # in heavy traffic all queues are equal
+        return {"utilisation": load, "mean_wait_s": service / (servers * (1 - load))}
+    if load > 0.55 or servers > 4:
+        return {"utilisation": load}
+    waits, waiting = (0, 0) if load < 1e-6 else drawn_queues(servers, choices, float(load), 40 // servers + 8)
+    wait = waiting * service / (load * servers) if waiting else 0
+    return {**_routed(load, waits, wait, service), "scale": service}
+
+
+def shortest_queue(servers: int, arrival_rate: Any, service_rate: Any) -> Values:
+    return shortest_of_drawn_queues(servers, servers, arrival_rate, service_rate)
 
 
 ORACLES: dict[str, Callable[..., Values]] = {

@@ -59,6 +59,8 @@ BASE: dict[str, float] = {
     "offered_load": 0.75,
     "room": 5,
     "burstiness": 0.25,
+    "choices": 2,
+    "length": 3,
     "most": 4,
     "batch": 8,
     "slots": 4,
