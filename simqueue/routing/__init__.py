@@ -4,6 +4,7 @@ from simqueue.routing.base import Age, Choice, Ranking, Recovery, Router, Signal
 from simqueue.routing.central import CentralQueue
 from simqueue.routing.dynamo import Dynamo
 from simqueue.routing.failures import FleetEvent, InFlight, RandomFailures
+from simqueue.routing.gateway import SglangRouter, VllmRouter
 from simqueue.routing.least import JoinShortestQueue, LeastKv, LeastOutstanding, LeastTokens
 from simqueue.routing.litellm import LiteLlm
 from simqueue.routing.plain import RandomChoice, RoundRobin
@@ -24,6 +25,8 @@ router("central_queue")(CentralQueue)
 router("session_affinity")(SessionAffinity)
 router("dynamo")(Dynamo)
 router("litellm")(LiteLlm)
+router("sglang-router")(SglangRouter)
+router("vllm-router")(VllmRouter)
 
 __all__ = [
     "ROUTERS",

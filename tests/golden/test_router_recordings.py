@@ -15,7 +15,16 @@ from simqueue.errors import InputError
 
 FOLDER = Path(__file__).parents[1] / "data" / "routers"
 FILES = sorted(FOLDER.glob("*/*.json.gz"))
-COUNTS = {"dynamo-1.6.1": 21, "litellm-1.110.2": 9}
+COUNTS = {
+    "dynamo-1.6.1": 21,
+    "litellm-1.110.2": 9,
+    "sglang-router-0.1.9": 11,
+    "sglang-router-0.2.3": 14,
+    "sglang-router-0.2.4": 14,
+    "sglang-router-0.3.2": 26,
+    "vllm-router-0.1.12": 17,
+    "vllm-router-0.1.17": 28,
+}
 
 
 def test_all_recordings_are_here() -> None:
