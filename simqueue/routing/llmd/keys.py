@@ -28,7 +28,9 @@ class PrefixIndex(Settings):
     auto_tune: bool = Field(
         True, alias="autoTune", description="whether block size and capacity are those of the replicas' own KV cache"
     )
-    block_size_tokens: Count = Field(16, ge=1, alias="blockSizeTokens", description="without autoTune")
+    block_size_tokens: Count = Field(
+        16, ge=1, alias="blockSizeTokens", description="tokens of a block, without autoTune"
+    )
     max_prefix_blocks_to_match: Count = Field(
         256, ge=1, alias="maxPrefixBlocksToMatch", description="blocks of a prompt that are looked at"
     )
