@@ -13,6 +13,7 @@ from simqueue.routing.llmd import LlmD
 from simqueue.routing.nginx import Nginx
 from simqueue.routing.plain import RandomChoice, RoundRobin
 from simqueue.routing.power import PowerOfTwo
+from simqueue.routing.prefix import PrefixAffinity
 from simqueue.routing.production_stack import ProductionStack
 from simqueue.routing.registry import ROUTERS, router
 from simqueue.routing.session import SessionAffinity
@@ -28,6 +29,7 @@ router("join_shortest_queue")(JoinShortestQueue)
 router("power_of_two")(PowerOfTwo)
 router("central_queue")(CentralQueue)
 router("session_affinity")(SessionAffinity)
+router("prefix_affinity")(PrefixAffinity)
 router("dynamo")(Dynamo)
 router("litellm")(LiteLlm)
 router("sglang-router")(SglangRouter)

@@ -52,9 +52,15 @@ def replicas(n: int, **values: Sequence[Any]) -> list[Replica]:
     return [Replica(i, **{name: listed[i] for name, listed in values.items()}) for i in range(n)]
 
 
-def request(name: str = "r", *, prompt: int = 100, session: str | None = None, **more: Any) -> Request:
-    """Return a request at time 0."""
-    return Request(name, 0.0, prompt, 10, session=session, **more)
+def request(
+    name: str = "r",
+    *,
+    prompt: int = 100,
+    session: str | None = None,
+    pieces: tuple[tuple[int, int, int], ...] | None = None,
+) -> Request:
+    """Return a request at time 0; `pieces` are the tokens of its prompt."""
+    return Request(name, 0.0, prompt, 10, session=session, prompt=pieces)
 
 
 def made(kind: str, seed: int = 0, **keys: Any) -> Router:

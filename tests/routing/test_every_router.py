@@ -29,6 +29,8 @@ ALWAYS: list[tuple[str, dict[str, Any]]] = [
     *(("power_of_two", {"choices": n}) for n in (1, 3, 50)),
     ("session_affinity", {"points": 5}),
     ("session_affinity", {"points": 5, "load_factor": 1.25}),
+    ("prefix_affinity", {"threshold": 0.5}),
+    ("prefix_affinity", {"index": "tree"}),
 ]
 ROUTER = st.sampled_from([*ALWAYS, ("central_queue", {})])
 
