@@ -53,8 +53,8 @@ Import = Annotated[
     typer.Option(
         "--import",
         metavar="FILE.py",
-        help="Run a Python file first that registers schedulers of your own. Repeatable. The file can do anything that "
-        "you can do.",
+        help="Run a Python file first that registers schedulers or routers of your own. Repeatable. The file can do "
+        "anything that you can do.",
     ),
 ]
 Seed = Annotated[int | None, typer.Option("--seed", metavar="N", help="Random seed; overrides the scenario's.")]
@@ -89,11 +89,11 @@ Metrics = Annotated[
     typer.Option("--metrics", metavar="LIST", help="Latencies to show: some of ttft,tpot,itl,e2el."),
 ]
 Model = Annotated[
-    str,
+    str | None,
     typer.Option("--model", metavar="NAME", help="A name from `simqueue list models`, or a path to a config.json."),
 ]
 Gpu = Annotated[
-    str,
+    str | None,
     typer.Option("--gpu", metavar="NAME", help="A name from `simqueue list gpus`, or a path to a YAML file."),
 ]
 TensorParallel = Annotated[

@@ -15,7 +15,7 @@ from simqueue.routing.plain import RandomChoice, RoundRobin
 from simqueue.routing.power import PowerOfTwo
 from simqueue.routing.prefix import PrefixAffinity
 from simqueue.routing.production_stack import ProductionStack
-from simqueue.routing.registry import ROUTERS, router
+from simqueue.routing.registry import ROUTERS, router, router_rows
 from simqueue.routing.session import SessionAffinity
 from simqueue.routing.weighted import Weighted
 
@@ -53,4 +53,5 @@ __all__ = [
     "Signal",
     "View",
     "router",
+    "router_rows",
 ]

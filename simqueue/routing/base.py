@@ -210,6 +210,8 @@ class Router:
     """Scenario keys of this router, besides ``kind``."""
     summary: ClassVar[str]
     """One line for ``simqueue list routers``."""
+    checked: ClassVar[str] = ""
+    """What its choices were checked against, in a few words; empty: only what this package says of it."""
     ages: ClassVar[Mapping[Signal, Age]] = {}
     """Ages of signals where a scenario gives none: the product's numbers."""
     recovery: ClassVar[Recovery] = Recovery()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from simqueue.errors import InputError
 from simqueue.names import PLAIN_RULE, is_plain
@@ -43,3 +43,30 @@ def router(kind: str) -> Callable[[R], R]:
         return cls
 
     return register
+
+
+def router_rows() -> list[dict[str, str]]:
+    """Return one row per router, for ``simqueue list routers``."""
+    return [
+        {
+            "router": kind,
+            "versions": ", ".join(versions(cls)),
+            "what it does": cls.summary,
+            "its keys": ", ".join(cls.Settings.model_fields),
+            "checked against": cls.checked,
+        }
+        for kind, cls in sorted(ROUTERS.items())
+    ]
+
+
+def versions(cls: type[Router]) -> list[str]:
+    """Return the versions that the key ``version`` of a router can have; empty if it has no such key."""
+    field = cls.Settings.model_fields.get("version")
+    return [] if field is None else [str(version) for version in _choices(field.annotation)]
+
+
+def _choices(annotation: Any) -> list[Any]:
+    """Return the values of a `Literal`, also inside a union."""
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    return [value for part in get_args(annotation) for value in _choices(part)]

@@ -60,7 +60,7 @@ class AgeSettings(Settings):
     """How old a signal can be."""
 
     every_s: float | None = _age("time between two looks at the engine; 0: as it is now; left out: as for all signals")
-    delay_s: float | None = _age("from a look until the router has the value; left out: as for all signals")
+    delay_s: float | None = _age("time from a look until the router has the value; left out: as for all signals")
 
 
 class SignalsSettings(Settings):
@@ -69,7 +69,7 @@ class SignalsSettings(Settings):
     every_s: float | None = _age(
         "time between two looks at the engines, for all signals; 0: as they are now; left out: the router's own"
     )
-    delay_s: float | None = _age("from a look until the router has the values; left out: the router's own")
+    delay_s: float | None = _age("time from a look until the router has the values; left out: the router's own")
     running: AgeSettings | None = _signal("the number of requests that run")
     waiting: AgeSettings | None = _signal("the number of requests that wait at the engine")
     kv_used: AgeSettings | None = _signal("the share of the KV pool that is in use")

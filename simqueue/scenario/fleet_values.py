@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import KeyPath
@@ -28,6 +29,19 @@ def fleet_values(system: System) -> dict[str, Any] | None:
     return values
 
 
+def parts_of_values(name: str, policy: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return what the replicas of a policy run, by name: each group, or the policy itself without groups.
+
+    Parameters
+    ----------
+    name : str
+    policy : mapping
+        Its values in a resolved scenario, as JSON has them.
+    """
+    groups = (policy.get("fleet") or {}).get("groups") or {}
+    return [(f"{name}, {group}", values) for group, values in groups.items()] or [(name, policy)]
+
+
 def fleet_origin(system: System, path: KeyPath) -> str:
     """Return where a value of a fleet comes from; `path` starts at the top of the scenario."""
     rest = path[3:]
@@ -41,14 +55,11 @@ def fleet_origin(system: System, path: KeyPath) -> str:
 
 def _of_router(system: System, fleet: FleetSettings, path: KeyPath) -> str | None:
     """Return where a value comes from that was not written down as it is; None: a plain default."""
-    router, (key, *inner) = fleet.given_router.router, path[3:]
+    router, (key, *inner) = fleet.given_router.router_class, path[3:]
     if (key, *inner) == ("router", "kind"):  # the name of the router alone
         return origin_of(system.written, path[:-1], None)
     if key == "signals" and len(inner) == 2:
-        of_all = origin_of(system.written, (*path[:4], inner[1]), None)
-        if getattr(fleet.signals, str(inner[1]), None) is not None:
-            return of_all
-        return f"router: {fleet.given_router.kind}" if Signal(str(inner[0])) in router.ages else None
+        return _of_signals(system, fleet, path)
     own = router.recovery
     has_own = {
         "retries": own.retries > 0,
@@ -59,6 +70,14 @@ def _of_router(system: System, fleet: FleetSettings, path: KeyPath) -> str | Non
         return None
     is_given = getattr(fleet, str(key)) is not None
     return f"router: {own.source}" if has_own[str(key)] or not is_given else None
+
+
+def _of_signals(system: System, fleet: FleetSettings, path: KeyPath) -> str | None:
+    """Return where the age of a signal comes from that it has not got itself; None: a plain default."""
+    signal, key = Signal(str(path[4])), str(path[5])
+    if getattr(fleet.signals, key, None) is not None:
+        return origin_of(system.written, (*path[:4], key), None)
+    return f"router: {fleet.given_router.kind}" if signal in fleet.given_router.router_class.ages else None
 
 
 def _of_group(group: GroupOfSystem, key: KeyPath) -> str:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from simqueue.errors import KeyPath
+from simqueue.datafiles.limits import MOST_KEYS
+from simqueue.errors import KeyPath, Problem
 from simqueue.scenario.fleet import GroupSettings
 from simqueue.scenario.plaindata import plain
 from simqueue.scenario.policies import CHOICES, PolicySettings, policy_class
 from simqueue.scenario.wording import path_in_file
 from simqueue.scenario.written import Written
-from simqueue.settings import PROBLEM, UNKNOWN_KEY, unknown_keys
+from simqueue.settings import PROBLEM, UNKNOWN_KEY, details_of, unknown_keys
 
 if TYPE_CHECKING:
     from simqueue.scenario.model import Scenario
@@ -58,15 +59,32 @@ def parts_of(scenario: Scenario, policy: str) -> list[Part]:
 
 def split(scenario: Scenario) -> tuple[list[Part], list[InitErrorDetails]]:
     """Return the parts of all policies, and what is wrong with the keys of groups, as validators report it."""
-    parts, problems = list[Part](), dict[tuple[str, KeyPath], InitErrorDetails]()
+    too_many = _too_many(scenario)
+    if too_many is not None:
+        return [], [details_of(too_many)]
+    parts, problems = list[Part](), dict[tuple[object, ...], InitErrorDetails]()
     for policy in scenario.policies:
         for name, found in _readings(scenario, policy):
             if isinstance(found, list):
                 # a fleet of several policies: the mistake is one
-                problems |= {(str(one["type"]), one["loc"]): one for one in reversed(found)}
+                for one in found:
+                    kind, context = one["type"], one["ctx"]
+                    which = context.get("key", context.get("text"))
+                    problems.setdefault((kind if isinstance(kind, str) else kind.type, one["loc"], which), one)
             else:
                 parts.append(Part(policy, name, found))
     return parts, list(problems.values())
+
+
+def _too_many(scenario: Scenario) -> Problem | None:
+    """Return what is wrong with the number of groups of all policies: each of them is resolved by itself."""
+    counts = {policy: len(fleet.groups or ()) for policy in scenario.policies if (fleet := scenario.fleet_of(policy))}
+    total = sum(counts.values())
+    if total <= MOST_KEYS:
+        return None
+    largest = max(counts, key=lambda policy: counts[policy])
+    text = f"all policies together can have up to {MOST_KEYS:,} groups; they have {total:,}"
+    return Problem((*fleet_path(scenario, largest), "groups"), text)
 
 
 def _readings(scenario: Scenario, policy: str) -> Iterator[tuple[str | None, Scenario | list[InitErrorDetails]]]:

@@ -82,8 +82,12 @@ def _systems(scenario: Scenario) -> list[System]:
                 parts[part.group] = _part(part, scenario)
             except InputError as error:
                 problems += part.scenario.written.problems(error, name)
-        if not problems:
+        if problems:
+            continue
+        try:
             systems.append(_system(scenario, name, parts))
+        except InputError as error:
+            problems += scenario.written.problems(error, name)
     if problems:
         raise scenario.written.complaint(problems)
     return systems

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from simqueue.errors import InputError, about, inside
 from simqueue.routing import Age, FleetEvent, RandomFailures, Router, Signal
 from simqueue.scenario.fleet import AGED, AgeSettings, FleetSettings, RouterTimeSettings, SignalsSettings
 from simqueue.scenario.fleet_events import DrainSettings, FailSettings, in_order
@@ -16,16 +18,26 @@ if TYPE_CHECKING:
     from simqueue.scenario.resolved import ResolvedPolicy
 
 _NOW: Final = Age()
+_NO_LOOKS: Final = "needs every_s > 0: with 0 a signal is as it is now"
 
 
 def resolved_fleet(fleet: FleetSettings, policies: Sequence[ResolvedPolicy]) -> ResolvedFleet:
-    """Return the record of a fleet; `policies` are what its groups run, in their order."""
+    """Return the record of a fleet; `policies` are what its groups run, in their order.
+
+    Raises
+    ------
+    InputError
+        If the router cannot be made with its keys, or a signal that is as it is now has a delay.
+    """
     chosen = fleet.given_router
-    router, settings = chosen.router, chosen.own_settings()
+    router, settings = chosen.router_class, chosen.own_settings()
     own = router.recovery
     times = fleet.router_time or RouterTimeSettings()
     numbers = {name: number for number, name in enumerate(fleet.names)}
     order = fleet.router_order
+    make_router = partial(router, settings)
+    with about("fleet", "router"), inside("fleet", "router"):
+        make_router(Random(0))
     return ResolvedFleet(
         groups=tuple(
             ResolvedGroup(name, group.replicas, group.weight, policy)
@@ -33,7 +45,7 @@ def resolved_fleet(fleet: FleetSettings, policies: Sequence[ResolvedPolicy]) -> 
         ),
         router=chosen.kind,
         settings=settings,
-        make_router=partial(router, settings),
+        make_router=make_router,
         order=order if isinstance(order, str) else tuple(numbers[name] for name in order),
         router_request_s=times.request_ms / 1e3,
         router_latency_s=times.latency_ms / 1e3,
@@ -53,8 +65,8 @@ def resolved_fleet(fleet: FleetSettings, policies: Sequence[ResolvedPolicy]) -> 
 def completed(fleet: FleetSettings) -> FleetSettings:
     """Return the same keys, with a value for each that the router or a default gives."""
     chosen = fleet.given_router
-    own = chosen.router.recovery
-    ages = {signal.value: age for signal, age in _ages(fleet, chosen.router).items()}
+    own = chosen.router_class.recovery
+    ages = {signal.value: age for signal, age in _ages(fleet, chosen.router_class).items()}
     update = {
         "router": chosen,
         "signals": (fleet.signals or SignalsSettings()).model_copy(update=ages),
@@ -68,15 +80,20 @@ def completed(fleet: FleetSettings) -> FleetSettings:
 def _ages(fleet: FleetSettings, router: type[Router]) -> dict[Signal, AgeSettings]:
     """Return the age of every signal: its own, else that of all signals, else the router's."""
     given = fleet.signals or SignalsSettings()
-    return {signal: _age(given, signal, router.ages.get(signal, _NOW)) for signal in AGED}
+    ages = {signal: _age(given, signal, router.ages.get(signal, _NOW)) for signal in AGED}
+    if given.delay_s and not any(age.every_s for age in ages.values()):
+        raise InputError(_NO_LOOKS, "fleet", "signals", "delay_s", value=given.delay_s)
+    return ages
 
 
 def _age(given: SignalsSettings, signal: Signal, routers: Age) -> AgeSettings:
     own: AgeSettings = getattr(given, signal.value) or AgeSettings()
-    return AgeSettings(
-        every_s=_first(own.every_s, given.every_s, routers.every_s),
-        delay_s=_first(own.delay_s, given.delay_s, routers.delay_s),
-    )
+    every_s = _first(own.every_s, given.every_s, routers.every_s)
+    if every_s:
+        return AgeSettings(every_s=every_s, delay_s=_first(own.delay_s, given.delay_s, routers.delay_s))
+    if own.delay_s:
+        raise InputError(_NO_LOOKS, "fleet", "signals", signal.value, "delay_s", value=own.delay_s)
+    return AgeSettings(every_s=0.0, delay_s=0.0)
 
 
 def _first(own: float | None, of_all: float | None, routers: float) -> float:

@@ -23,13 +23,13 @@ class RouterSettings(Settings):
     kind: str = Field(description="name of the router; see `simqueue list routers`")
 
     @property
-    def router(self) -> type[Router]:
+    def router_class(self) -> type[Router]:
         """Its class."""
         return ROUTERS[self.kind]
 
     def own_settings(self) -> Settings:
         """Return its own keys as the `Settings` of its class."""
-        own = self.router.Settings
+        own = self.router_class.Settings
         return own.model_validate({key: getattr(self, key) for key in own.model_fields if key in self.model_fields_set})
 
 
@@ -83,7 +83,7 @@ def _combined(kind: str, router: type[Router]) -> type[RouterSettings]:
 @cache
 def _model(kind: str, own: type[Settings], summary: str) -> type[RouterSettings]:
     title = "".join(part.capitalize() for part in kind.replace("-", "_").split("_")) + "Router"
-    model = create_model(title, __base__=(RouterSettings, own), __doc__=f"Router: {summary}.")
+    model = create_model(title, __base__=(own, RouterSettings), __doc__=f"Router: {summary}.")
     return cast("type[RouterSettings]", model)
 
 

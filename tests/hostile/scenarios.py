@@ -35,6 +35,8 @@ def scenarios() -> Iterator[Case]:
     for key in ("max_num_batched_tokens", "n_batch"):
         scheduler = "llamacpp" if key == "n_batch" else "chunked"
         yield validated(f"{key} of 10^12", good(policies={"c": {"scheduler": scheduler, key: 10**12}}))
+    for name, fleet in _FLEETS.items():
+        yield validated(f"fleet: {name}", good(fleet=fleet))
     mixed: Any = _constant(10)
     for _ in range(40):
         mixed = {"distribution": "mixture", "components": [{"weight": 1, "of": mixed}]}
@@ -56,6 +58,22 @@ def _merge_bomb(levels: int) -> str:
     lines += [f"a{i}: &a{i} {{<<: [*a{i - 1}, *a{i - 1}, *a{i - 1}], k{i}: 1}}" for i in range(1, levels)]
     return "\n".join(lines) + "\n"
 
+
+_FLEETS: Mapping[str, Any] = {
+    "10^12 replicas": {"replicas": 10**12},
+    "a thousand groups of 10,000 replicas": {"groups": {f"g{i}": {"replicas": 10_000} for i in range(1_000)}},
+    "900 groups with two unknown keys": {"groups": {f"g{i}": {"blub": 1, "max_num_seq": 2} for i in range(900)}},
+    "900 unknown keys of a group": {"groups": {"g": {f"max_num_sqes{i}": 1 for i in range(900)}}},
+    "9,000 unknown names in an order": {"replicas": 10_000, "router_order": [f"replika-{i}" for i in range(9_000)]},
+    "900 events of unknown replicas": {
+        "replicas": 10_000,
+        "events": [{"at_s": 1, "replica": f"replika-{i}", "event": "fail"} for i in range(900)],
+    },
+    "900 failures of one replica": {
+        "replicas": 1,
+        "events": [{"at_s": 1, "replica": "replica-0", "event": "fail"}] * 900,
+    },
+}
 
 _TOP_LEVEL: Mapping[str, str] = {
     "alias bomb of 9 levels": _bomb(9, 9),

@@ -124,6 +124,28 @@ def test_a_fleet_of_the_scenario_is_reported_at_its_place() -> None:
     assert lines[1].startswith("fleet.groups.b.kind: unknown key 'kind'")
 
 
+def test_groups_are_limited_over_all_policies() -> None:
+    """Policies that share a fleet of many groups are refused: each group of each policy is resolved by itself."""
+    policies = {f"p{i}": KEYS["policies"]["p"] for i in range(501)}
+    with pytest.raises(
+        InputError, match=r"^fleet\.groups: all policies together can have up to 1,000 groups; .* 1,002$"
+    ):
+        from_mapping({**KEYS, "policies": policies, "fleet": {"groups": {"a": {}, "b": {}}}})
+
+
+def test_every_unknown_key_of_a_group_is_reported() -> None:
+    """Several keys that do not exist are one line each."""
+    lines = complaint({"groups": {"a": {"blub": 1, "blob": 2}}})
+    assert [line.partition(": ")[0] for line in lines] == ["fleet.groups.a.blub", "fleet.groups.a.blob"]
+
+
+def test_an_order_that_repeats_a_name() -> None:
+    """A repeated name of an order is one line, and the name that is missing instead another one."""
+    lines = complaint({**TWO, "router_order": ["replica-1", "replica-1"]})
+    assert "fleet.router_order.1 = 'replica-1': is listed already, at 0" in lines
+    assert "fleet.router_order: must name every replica once; missing: replica-0" in lines
+
+
 @pytest.mark.parametrize(
     ("events", "line"),
     [

@@ -11,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from joblib.externals.loky.backend import reduction
 
+from simqueue.errors import InputError
 from simqueue.frontend import FrontEndTimes
 from simqueue.hardware import kv_pool_blocks
 from simqueue.routing import ROUTERS, Age, FleetEvent, RandomFailures, Recovery, RoundRobin, Signal
 from simqueue.scenario import from_mapping
+from simqueue.settings import Settings
 
 from ..helpers.profiles import examples
-from .fleets import KEYS, Sticky, resolved, scenario
+from .fleets import KEYS, Sticky, complaint, resolved, scenario
 
 STICKY = {"kind": "sticky", "limit": 3}
 SOURCE = "router: sticky 1.0: its manual"
@@ -215,6 +217,30 @@ def test_what_is_given_overrides_the_routers_numbers() -> None:
     assert found.origins[f"{above}.signals.waiting.delay_s"] == "router: sticky"
 
 
+@pytest.mark.usefixtures("sticky")
+def test_signals_as_they_are_now_have_no_delay() -> None:
+    """With `every_s: 0` a signal is as it is now: no delay of the router counts, and one that is given is wrong."""
+    _, fleet, _ = resolved({"replicas": 2, "router": STICKY, "signals": {"every_s": 0}})
+    assert fleet.ages[Signal.WAITING] == Age()
+    _, fleet, _ = resolved({"replicas": 2, "signals": {"delay_s": 0.5, "kv_used": {"every_s": 2}}})
+    assert (fleet.ages[Signal.KV_USED], fleet.ages[Signal.RUNNING]) == (Age(2, 0.5), Age())
+    (line,) = complaint({"replicas": 2, "signals": {"delay_s": 0.5}})
+    assert line.startswith("fleet.signals.delay_s = 0.5: needs every_s > 0")
+    (line,) = complaint({"replicas": 2, "signals": {"running": {"delay_s": 0.5}}})
+    assert line.startswith("fleet.signals.running.delay_s = 0.5: needs every_s > 0")
+
+
+def test_a_router_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a router says of its keys when it is made is an error of the scenario, at the router."""
+
+    class Refusing(Sticky):
+        def __init__(self, settings: Settings, random: Random) -> None:
+            raise InputError("goes with limit: 1 only", "share", value=0.5)
+
+    monkeypatch.setitem(ROUTERS, "sticky", Refusing)
+    assert complaint({"replicas": 2, "router": STICKY}) == ["fleet.router.share = 0.5: goes with limit: 1 only"]
+
+
 def test_keys_that_neither_fleet_nor_router_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of a mapping that a router has nothing for is that of sglang-router."""
     monkeypatch.setitem(ROUTERS, "sticky", Sticky)
@@ -301,7 +327,7 @@ def fleets(draw: st.DrawFn) -> dict[str, Any]:
         st.fixed_dictionaries({"replicas": st.integers(1, 5)})
         | st.fixed_dictionaries({"groups": st.dictionaries(st.sampled_from("abc"), group, min_size=1)})
     )
-    age = st.fixed_dictionaries({}, optional={"every_s": s, "delay_s": s})
+    age = st.fixed_dictionaries({"every_s": st.floats(0.5, 1e3)}, optional={"delay_s": s}) | st.just({"every_s": 0})
     retries = {
         "limit": st.integers(0, 9),
         "refused": st.booleans(),
@@ -315,7 +341,7 @@ def fleets(draw: st.DrawFn) -> dict[str, Any]:
             "router": st.sampled_from(["random", "round_robin", {"kind": "random"}, STICKY]),
             "router_order": st.sampled_from(["listed", "shuffled"]),
             "router_time": st.fixed_dictionaries({}, optional={"request_ms": ms, "latency_ms": ms}),
-            "signals": st.tuples(age, st.dictionaries(st.sampled_from(["running", "kv_used"]), age)).map(
+            "signals": st.tuples(age | st.just({}), st.dictionaries(st.sampled_from(["running", "kv_used"]), age)).map(
                 lambda pair: {**pair[0], **pair[1]}
             ),
             "failures": st.just({"mtbf_s": 3, "repair_s": 0.1}) | st.none(),

@@ -1,4 +1,4 @@
-"""``simqueue explain``: what the time of one step is made of."""
+"""``simqueue explain``: what the time of one step is made of, or the fleets of a scenario."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import typer
 
 from simqueue.cli.actions.common import flag, load_hardware, print_warnings, say
+from simqueue.cli.actions.explain_fleet import explain_fleet
 from simqueue.cli.actions.screen import print_rows
 from simqueue.datafiles.library import validated
 from simqueue.errors import InputError
@@ -19,8 +20,9 @@ from simqueue.steptime.validity import as_columns
 
 
 def explain(
-    model: str,
-    gpu: str,
+    scenario: str | None,
+    model: str | None,
+    gpu: str | None,
     preset: str,
     tensor_parallel: int,
     expert_parallel: bool,
@@ -28,9 +30,17 @@ def explain(
     context: int,
     prefill: list[str] | None,
     weights: str | None,
+    set_: list[str] | None,
     json_: bool,
 ) -> None:
-    """Print the terms of the step, as a table or as JSON."""
+    """Print the terms of the step, or the fleets, as tables or as JSON."""
+    if scenario is not None:
+        if model or gpu or weights or prefill or decode:
+            raise InputError("explain: give a scenario for its fleets, or --model and --gpu for a step; not both")
+        explain_fleet(scenario, set_, as_json=json_)
+        return
+    if model is None or gpu is None or set_:
+        raise InputError("explain: give --model and --gpu for a step, or a scenario for its fleets")
     with flag("--preset"):
         load_preset(preset)
     settings = validated(RooflineSettings, {"preset": preset, "expert_parallel": expert_parallel}, "--preset")

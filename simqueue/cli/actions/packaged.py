@@ -51,6 +51,11 @@ def engines(json_: bool) -> None:
     _print("simqueue.engines", "engine_rows", as_json=json_)
 
 
+def routers(json_: bool) -> None:
+    """Print the routers."""
+    _print("simqueue.routing", "router_rows", as_json=json_)
+
+
 def models(json_: bool) -> None:
     """Print the models."""
     essential = ("parameters_b", "active_b", "weights_gb", "kv_bytes_per_token", "max_position_tokens")

@@ -24,6 +24,7 @@ from simqueue.results import store
 from simqueue.results.onerun import check_method
 from simqueue.results.result import Result
 from simqueue.scenario import Scenario
+from simqueue.scenario.fleet_values import parts_of_values
 from simqueue.scenario.paths import files_of
 from simqueue.scenario.traffic import is_random_traffic
 
@@ -215,5 +216,5 @@ def _show(result: Result, written: Sequence[Path], intervals: str | None) -> Non
 
 def _engines(result: Result) -> list[str]:
     """Return one line per policy with an engine: its version, and the flags that decide its schedule."""
-    policies = result.scenario["policies"].items()
-    return [f"{name} = {ENGINES[policy['engine']].summary(policy)}" for name, policy in policies if "engine" in policy]
+    parts = [part for policy in result.scenario["policies"].items() for part in parts_of_values(*policy)]
+    return [f"{name} = {ENGINES[part['engine']].summary(part)}" for name, part in parts if "engine" in part]

@@ -64,9 +64,9 @@ def _policies_table(scenario: ResolvedScenario, width: int | None) -> list[str]:
     flat = {name: _flat(policy) for name, policy in scenario.values["policies"].items()}
     named = list(dict.fromkeys(key for policy in flat.values() for key in policy))
     cells = {name: {key: _cell(scenario.origins, name, key, policy) for key in named} for name, policy in flat.items()}
-    for name, policy in scenario.values["policies"].items():
-        cells[name] |= _room(room(policy))
-    keys = [*named, *_room(Room(None, None))]
+    rooms = {name: _rooms(policy) for name, policy in scenario.values["policies"].items()}
+    keys = [*named, *dict.fromkeys(key for found in rooms.values() for key in found)]
+    cells = {name: dict.fromkeys(keys, "") | cells[name] | rooms[name] for name in cells}
     lines: list[str] = []
     for block in _blocks(keys, cells, width):
         lines += ["", *listed([{"key": key} | {name: cells[name][key] for name in block} for key in keys], None)]
@@ -99,8 +99,15 @@ def _cell(origins: Mapping[str, str], name: str, key: str, policy: dict[str, Any
     return f"{'null' if policy[key] is None else policy[key]} ({origin})"
 
 
+def _rooms(policy: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a policy has room for, or each of its groups, which no key says."""
+    groups = (policy["fleet"] or {}).get("groups")
+    if not groups:
+        return _room(room(policy))
+    return {f"{name}: {key}": text for name, group in groups.items() for key, text in _room(room(group)).items()}
+
+
 def _room(found: Room) -> dict[str, str]:
-    """Return what a policy has room for, which no key says."""
     rows = {"KV pool (tokens)": found.pool_tokens, "longest request (tokens)": found.longest_request_tokens}
     return {key: "-" if tokens is None else f"{tokens:,}" for key, tokens in rows.items()}
 

@@ -14,6 +14,11 @@ def engines(json_: Json = False) -> None:
     """Engines by version: `engine: NAME, version: "X"` in a policy."""
 
 
+@command("packaged:routers", group="list")
+def routers(import_: Import = None, json_: Json = False) -> None:
+    """Routers of a fleet: `fleet: {replicas: N, router: NAME}`."""
+
+
 @command("packaged:models", group="list")
 def models(json_: Json = False) -> None:
     """Models: `model: NAME`."""

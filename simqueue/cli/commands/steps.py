@@ -1,4 +1,4 @@
-"""Commands that compute without a scenario."""
+"""Commands that compute without running a scenario."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from simqueue.cli.command import command
 from simqueue.cli.options import (
     Debug,
     Gpu,
+    Import,
     Json,
     Kind,
     Model,
     Quiet,
+    Set,
     TensorParallel,
     Weights,
+    scenarios_from,
 )
 
 
@@ -40,8 +43,18 @@ def theory(
 
 @command("explain:explain")
 def explain(
-    model: Model,
-    gpu: Gpu,
+    scenario: Annotated[
+        str | None,
+        Argument(
+            metavar="SCENARIO",
+            help="A scenario whose fleets are shown, instead of a step: a file, a packaged name, or - for standard "
+            "input.",
+            autocompletion=scenarios_from,
+            show_default=False,
+        ),
+    ] = None,
+    model: Model = None,
+    gpu: Gpu = None,
     preset: Annotated[
         str,
         Option("--preset", metavar="NAME", help="A name from `simqueue list presets`, or a path to a YAML file."),
@@ -64,12 +77,16 @@ def explain(
         ),
     ] = None,
     weights: Weights = None,
+    set_: Set = None,
+    import_: Import = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what the time of one step is made of.
+    """Explain the time of one step, or the fleets of a scenario.
 
-    Prints bytes, FLOPs and milliseconds of each term, and marks the terms that add up to the time of the step.
+    With --model and --gpu: bytes, FLOPs and milliseconds of each term of a step; the terms that add up to its time are
+    marked. With a scenario: the replicas of each policy, their router, the ages of its signals, and what happens after
+    failures, each value with its origin.
     """
 
 
