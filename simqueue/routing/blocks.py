@@ -8,8 +8,10 @@ from typing import Any
 
 from simqueue.request import Request
 
-Key = tuple[int, Any, int, int]
-"""All tokens up to a place: a hash of the pieces before the last one, then that piece: stream, start, length."""
+Key = int
+"""All tokens up to a place: a hash of 128 bits of the pieces before the last one and of where that one starts, then its
+length. No two different beginnings ever meet."""
+_LENGTH_BITS = 40
 
 
 class Blocks:
@@ -45,16 +47,17 @@ class Blocks:
 def _keys(request: Request, block_tokens: int, most: int | None, *, with_rest: bool) -> Iterator[Key]:
     total = request.prompt_tokens
     end = total if most is None else min(total, most * block_tokens)
-    edge = block_tokens
-    past, before = 0, 0
+    edge, past, before = block_tokens, 0, 0
     for stream, start, length in _runs(request):
-        while edge <= min(before + length, end):
-            yield past, stream, start, edge - before
-            edge += block_tokens
-        if with_rest and before < end <= before + length and end % block_tokens:
-            yield past, stream, start, end - before
+        run = _hashed(past, stream, start) << _LENGTH_BITS
+        last = min(before + length, end)
+        if edge <= last:
+            yield from range(run + edge - before, run + last - before + 1, block_tokens)
+            edge += (last - edge) // block_tokens * block_tokens + block_tokens
+        if with_rest and before < end == last and end % block_tokens:
+            yield run + end - before
         before += length
-        past = _hashed(past, stream, start, length)
+        past = run + length
 
 
 def _runs(request: Request) -> list[tuple[Any, int, int]]:
@@ -70,15 +73,17 @@ def _runs(request: Request) -> list[tuple[Any, int, int]]:
     return runs
 
 
-def _hashed(past: int, stream: object, start: int, length: int) -> int:
-    """Return a hash of 128 bits, the same on every machine: no two different pasts ever meet."""
-    text = f"{past} {stream!r} {start} {length}"
+def _hashed(past: int, stream: object, start: int) -> int:
+    """Return a hash of 128 bits, the same on every machine."""
+    text = f"{past} {stream!r} {start}"
     return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest(), "big")
 
 
 def common(keys: tuple[Key, ...], known: dict[Key, Any]) -> int:
     """Return how many keys at the beginning are known, in a mapping that knows with a block all those before it."""
     low, high = 0, len(keys)
+    if not known or (keys and keys[0] not in known):  # most prompts at most replicas
+        return 0
     while low < high:
         middle = (low + high + 1) // 2
         if keys[middle - 1] in known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from simqueue.routing.blocks import Key
 
@@ -28,7 +29,10 @@ class LruPerReplica:
         for key in keys:
             blocks[key] = None
             blocks.move_to_end(key)
-            self._having.setdefault(key, {})[number] = None
+            having = self._having.get(key)
+            if having is None:
+                having = self._having[key] = {}
+            having[number] = None
             if len(blocks) > capacity:
                 self._forget(blocks.popitem(last=False)[0], number)
 
@@ -55,6 +59,14 @@ class LruPerReplica:
             del self._having[key]
 
 
+@dataclass(slots=True)
+class _Entry:
+    """When a block was last sent, and the replicas that it was sent to."""
+
+    sent_s: float
+    having: dict[int, None]
+
+
 class SharedLru:
     """Blocks with the replicas that they were sent to; those not sent for some time are dropped at the next check.
 
@@ -70,7 +82,7 @@ class SharedLru:
         self._capacity = capacity
         self._idle_s = idle_s
         self._check_every_s = check_every_s
-        self._blocks: OrderedDict[Key, tuple[float, dict[int, None]]] = OrderedDict()
+        self._blocks: OrderedDict[Key, _Entry] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._blocks)
@@ -78,14 +90,19 @@ class SharedLru:
     def add(self, keys: Sequence[Key], number: int, now_s: float) -> None:
         """Learn that a prompt with these blocks is sent to a replica."""
         checked_s = self._last_check(now_s)
-        while self._blocks and self._is_gone(next(iter(self._blocks.values()))[0], checked_s):
-            self._blocks.popitem(last=False)
+        blocks = self._blocks
+        while blocks and self._is_gone(next(iter(blocks.values())).sent_s, checked_s):
+            blocks.popitem(last=False)
         for key in keys:
-            _, having = self._blocks.pop(key, (0.0, {}))
-            having[number] = None
-            self._blocks[key] = (now_s, having)
-            if len(self._blocks) > self._capacity:
-                self._blocks.popitem(last=False)
+            entry = blocks.get(key)
+            if entry is None:
+                blocks[key] = _Entry(now_s, {number: None})
+                if len(blocks) > self._capacity:
+                    blocks.popitem(last=False)
+            else:
+                blocks.move_to_end(key)
+                entry.sent_s = now_s
+                entry.having[number] = None
 
     def matched(self, keys: Sequence[Key], numbers: Sequence[int], now_s: float) -> dict[int, int]:
         """Return how many blocks at the beginning each of these replicas has; those without any are left out."""
@@ -93,8 +110,11 @@ class SharedLru:
         found: dict[int, int] = {}
         rest = list(numbers)
         for n, key in enumerate(keys, 1):
-            sent_s, having = self._blocks.get(key, (now_s, {}))
-            rest = [] if self._is_gone(sent_s, checked_s) else [number for number in rest if number in having]
+            entry = self._blocks.get(key)
+            if entry is None or self._is_gone(entry.sent_s, checked_s):
+                break
+            having = entry.having
+            rest = [number for number in rest if number in having]
             if not rest:
                 break
             for number in rest:
@@ -103,8 +123,8 @@ class SharedLru:
 
     def drop(self, number: int) -> None:
         """Forget a replica."""
-        for _, having in self._blocks.values():
-            having.pop(number, None)
+        for entry in self._blocks.values():
+            entry.having.pop(number, None)
 
     def _last_check(self, now_s: float) -> float:
         return now_s // self._check_every_s * self._check_every_s

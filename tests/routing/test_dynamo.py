@@ -98,7 +98,7 @@ def test_a_request_that_ends_early_leaves_nothing_open() -> None:
     router.dispatched(request(), seen[0], 0.0)
     router.finished(request(), seen[0], 1.0, tokens=0, served=False)
     assert router.loads.open_prefill_tokens(0) == 0
-    assert router.loads.requests(0) == 0
+    assert router.loads.with_prompt(0, ()) == Worker()
 
 
 def test_without_events_what_was_sent_counts_as_cached() -> None:
@@ -213,6 +213,5 @@ def test_loads_are_those_of_a_plain_recount(sends: list[tuple[int, int, int, str
     for number in range(3):
         here = [(one, state) for one, at, state in inside if at == number]
         blocks = {(one.prompt[0][0], i) for one, _ in here if one.prompt for i in range(one.prompt_tokens // BLOCK)}
-        assert router.loads.requests(number) == len(here)
-        assert router.loads.open_prefill_tokens(number) == sum(o.prompt_tokens for o, s in here if s == "open")
-        assert router.loads.blocks_with(number, ()) == len(blocks)
+        opened = sum(one.prompt_tokens for one, state in here if state == "open")
+        assert router.loads.with_prompt(number, ()) == Worker(opened, len(blocks), len(here))

@@ -16,7 +16,7 @@ SENDS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 
 
 def chain(stream: int, n: int) -> list[Key]:
     """Return n blocks of a stream."""
-    return [(0, stream, 0, 4 * (i + 1)) for i in range(n)]
+    return [1000 * stream + i for i in range(n)]
 
 
 @examples(300, 4000)

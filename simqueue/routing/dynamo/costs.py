@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 HOST_CREDIT = 0.75
 DISK_CREDIT = 0.25
@@ -21,8 +22,7 @@ class Weights:
     decode_active_request_weight: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Worker:
+class Worker(NamedTuple):
     """What the formula needs of a worker.
 
     Attributes
@@ -58,8 +58,10 @@ def costs(
     prompt_blocks = math.ceil(prompt_tokens / block_size)
     found = {}
     for number, worker in workers.items():
-        excess_blocks = (worker.open_prefill_tokens - least_open) / block_size
-        credit = w.overlap_score_credit * (1.0 / (1.0 + w.overlap_score_credit_decay * (excess_blocks / prompt_blocks)))
+        credit = w.overlap_score_credit
+        if w.overlap_score_credit_decay:
+            excess_blocks = (worker.open_prefill_tokens - least_open) / block_size
+            credit *= 1.0 / (1.0 + w.overlap_score_credit_decay * (excess_blocks / prompt_blocks))
         credited = credit * worker.device_blocks + HOST_CREDIT * worker.host_blocks + DISK_CREDIT * worker.disk_blocks
         prefill = max(0.0, _prefill_tokens(worker, prompt_tokens, block_size) / block_size - credited)
         active = w.decode_active_request_weight * worker.requests

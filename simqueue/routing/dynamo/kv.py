@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from simqueue.request import Request
-from simqueue.routing.base import AnySettings, Ranking, Router, Signal, View, healthy
+from simqueue.routing.base import AnySettings, Choice, Ranking, Router, Signal, View, drawn, healthy
 from simqueue.routing.blocks import Blocks, Key
 from simqueue.routing.dynamo.costs import Weights, Worker, chances, costs
 from simqueue.routing.dynamo.keys import DynamoSettings
@@ -28,6 +28,8 @@ class KvRouter(Router):
         self._blocks = Blocks()
         self._recent = None if given.use_kv_events else Recent(given.router_ttl_secs)
         self._block_size = 0
+        self._temperature = given.router_temperature
+        self._threshold = given.router_queue_threshold
         self._weights = Weights(
             overlap_score_credit=given.overlap_score_credit,
             overlap_score_credit_decay=given.overlap_score_credit_decay,
@@ -43,15 +45,20 @@ class KvRouter(Router):
     def rank(self, request: Request, replicas: Sequence[View], now_s: float) -> Ranking:
         """Return the chances by cost; none while all replicas have more prefill tokens open than the threshold."""
         able = healthy(replicas)
-        block_size = self._block_size = replicas[0].block_size
-        keys = self._blocks.of(request, block_size)
-        workers = self._workers(request, keys, able, now_s)
-        of_costs = costs(workers, request.prompt_tokens, block_size, self._weights)
-        scores = _scores(workers, of_costs, request.prompt_tokens, block_size)
+        workers, of_costs = self._costs(request, replicas, able, now_s)
+        scores = _scores(workers, of_costs, request.prompt_tokens, self._block_size)
         if all(map(self._is_busy, able)):
             return Ranking({}, QUEUE, scores)
-        temperature = self.settings.router_temperature
-        return Ranking(chances(of_costs, temperature), SAMPLED if temperature else LOWEST, scores)
+        return Ranking(chances(of_costs, self._temperature), SAMPLED if self._temperature else LOWEST, scores)
+
+    def choose(self, request: Request, replicas: Sequence[View], now_s: float) -> Choice:
+        """Draw by the same chances, without what only explanations need."""
+        able = healthy(replicas)
+        if self._threshold is not None and all(map(self._is_busy, able)):
+            return Choice(None, QUEUE)
+        _, of_costs = self._costs(request, replicas, able, now_s)
+        drew = drawn(self.random, chances(of_costs, self._temperature))
+        return Choice(drew, SAMPLED if self._temperature else LOWEST)
 
     def dispatched(self, request: Request, replica: View, now_s: float) -> None:
         """Book the prompt tokens that are not cached, and all its blocks."""
@@ -79,19 +86,15 @@ class KvRouter(Router):
         """Drop it from the index."""
         self.joined(replica, now_s)
 
-    def _workers(
-        self, request: Request, keys: tuple[Key, ...], able: Sequence[View], now_s: float
-    ) -> dict[int, Worker]:
+    def _costs(
+        self, request: Request, replicas: Sequence[View], able: Sequence[View], now_s: float
+    ) -> tuple[dict[int, Worker], dict[int, float]]:
+        """Return what the formula needs of each healthy replica, and the costs."""
+        block_size = self._block_size = replicas[0].block_size
+        keys = self._blocks.of(request, block_size)
         overlaps = self._overlaps(request, keys, able, now_s)
-        return {
-            one.number: Worker(
-                open_prefill_tokens=self.loads.open_prefill_tokens(one.number),
-                decode_blocks=self.loads.blocks_with(one.number, keys),
-                requests=self.loads.requests(one.number),
-                device_blocks=overlaps[one.number],
-            )
-            for one in able
-        }
+        workers = {number: self.loads.with_prompt(number, keys, blocks) for number, blocks in overlaps.items()}
+        return workers, costs(workers, request.prompt_tokens, block_size, self._weights)
 
     def _overlaps(self, request: Request, keys: tuple[Key, ...], able: Sequence[View], now_s: float) -> dict[int, int]:
         """Return how many whole blocks at the beginning of the prompt each replica has."""
@@ -101,7 +104,7 @@ class KvRouter(Router):
         return {one.number: matched.get(one.number, 0) for one in able}
 
     def _is_busy(self, replica: View) -> bool:
-        threshold, budget = self.settings.router_queue_threshold, replica.max_num_batched_tokens
+        threshold, budget = self._threshold, replica.max_num_batched_tokens
         if threshold is None or budget is None:
             return False
         return self.loads.open_prefill_tokens(replica.number) > threshold * budget

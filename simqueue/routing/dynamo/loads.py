@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from simqueue.routing.blocks import Key, common
+from simqueue.routing.dynamo.costs import Worker
 
 
 @dataclass(slots=True)
@@ -38,16 +39,13 @@ class Loads:
 
     def open_prefill_tokens(self, worker: int) -> int:
         """Return the prompt tokens whose prefill has not ended."""
-        return self._of(worker).open_prefill_tokens
+        return self._workers.get(worker, _NOTHING).open_prefill_tokens
 
-    def requests(self, worker: int) -> int:
-        """Return the number of requests."""
-        return self._of(worker).requests
-
-    def blocks_with(self, worker: int, keys: tuple[Key, ...]) -> int:
-        """Return the number of different blocks if a prompt with these blocks were added."""
-        load = self._of(worker)
-        return len(load.users) + load.output_blocks + len(keys) - common(keys, load.users)
+    def with_prompt(self, worker: int, keys: tuple[Key, ...], device_blocks: int = 0) -> Worker:
+        """Return what is at a worker, and its different blocks if a prompt with these blocks were added."""
+        load = self._workers.get(worker, _NOTHING)
+        blocks = len(load.users) + load.output_blocks + len(keys) - common(keys, load.users)
+        return Worker(load.open_prefill_tokens, blocks, load.requests, device_blocks)
 
     def book(self, name: str, worker: int, keys: tuple[Key, ...], prefill_tokens: int) -> None:
         """Add a request."""
@@ -83,9 +81,6 @@ class Loads:
                 del load.users[key]
         if not load.requests:
             del self._workers[booking.worker]
-
-    def _of(self, worker: int) -> _Load:
-        return self._workers.get(worker, _NOTHING)
 
 
 _NOTHING = _Load()

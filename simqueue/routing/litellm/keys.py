@@ -57,7 +57,8 @@ class LiteLlmSettings(Settings):
 
     def of(self, replica: View) -> Deployment:
         """Return what is known of a replica: by its own name, else by its group."""
-        return self.litellm_params.get(replica.name) or self.litellm_params.get(replica.group) or _UNKNOWN
+        given = self.litellm_params
+        return (given.get(replica.name) or given.get(replica.group) or _UNKNOWN) if given else _UNKNOWN
 
 
 _UNKNOWN = Deployment()

@@ -21,7 +21,7 @@ class Shuffle(Router):
     def rank(self, request: Request, replicas: Sequence[View], now_s: float) -> Ranking:
         """Return chances in proportion to the weights."""
         able = healthy(replicas)
-        for name in ("weight", "rpm", "tpm"):
+        for name in ("weight", "rpm", "tpm") if self.settings.litellm_params else ():
             given = {one.number: getattr(self.settings.of(one), name) for one in able}
             if any(value is not None for value in given.values()):
                 return _by({number: value or 0 for number, value in given.items()}, able, name)

@@ -49,9 +49,10 @@ class LlmD(Router):
         able = healthy(replicas)
         seen = self._seen(request, replicas)
         self._was_cold = not any(seen.matched.get(one.number) for one in able)
-        full = saturation.saturation(able, self.settings.saturation_detector, now_s)
-        if full >= 1 and (self.settings.flow_control or request.priority > 0):
-            return Ranking({}, FULL, {"saturation": {one.number: full for one in able}})
+        if self.settings.flow_control or request.priority > 0:
+            full = saturation.saturation(able, self.settings.saturation_detector, now_s)
+            if full >= 1:
+                return Ranking({}, FULL, {"saturation": {one.number: full for one in able}})
         chances: dict[int, float] = {}
         scores: dict[str, Mapping[int, float]] = {}
         for share, kept in _filtered(able, seen, self.settings.affinity_filter):
@@ -103,8 +104,8 @@ class LlmD(Router):
         sums = {one.number: 0.0 for one in kept}
         for name, weight in self.settings.scorers.items():
             scores[name] = BY_NAME[name].of(kept, seen)
-            for number, score in scores[name].items():
-                sums[number] += weight * min(1.0, max(0.0, score))
+            for number, score in scores[name].items():  # between 0 and 1, so that there is nothing to clamp
+                sums[number] += weight * score
         scores["sum"] = sums
         return scores, _picked(kept, sums, self.settings.picker)
 
