@@ -52,7 +52,7 @@ def router_rows() -> list[dict[str, str]]:
             "router": kind,
             "versions": ", ".join(versions(cls)),
             "what it does": cls.summary,
-            "its keys": ", ".join(cls.Settings.model_fields),
+            "its keys": ", ".join(field.alias or key for key, field in cls.Settings.model_fields.items()),
             "checked against": cls.checked,
         }
         for kind, cls in sorted(ROUTERS.items())

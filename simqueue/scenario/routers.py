@@ -30,7 +30,8 @@ class RouterSettings(Settings):
     def own_settings(self) -> Settings:
         """Return its own keys as the `Settings` of its class."""
         own = self.router_class.Settings
-        return own.model_validate({key: getattr(self, key) for key in own.model_fields if key in self.model_fields_set})
+        given = {key: field for key, field in own.model_fields.items() if key in self.model_fields_set}
+        return own.model_validate({field.alias or key: getattr(self, key) for key, field in given.items()})
 
 
 def read_router(value: Any) -> RouterSettings:

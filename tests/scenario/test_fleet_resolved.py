@@ -241,6 +241,21 @@ def test_a_router_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     assert complaint({"replicas": 2, "router": STICKY}) == ["fleet.router.share = 0.5: goes with limit: 1 only"]
 
 
+@pytest.mark.parametrize("kind", sorted(ROUTERS))
+def test_every_router_can_be_named_alone(kind: str) -> None:
+    """Each router of the package has a default for every key, and its values resolve to themselves."""
+    _, fleet, found = resolved({"replicas": 2, "router": kind})
+    assert type(fleet.make_router(Random(1))) is ROUTERS[kind]
+    assert fleet.recovery == ROUTERS[kind].recovery
+    assert {signal: fleet.ages[signal] for signal in ROUTERS[kind].ages} == ROUTERS[kind].ages
+    values = json.loads(json.dumps(found.values, allow_nan=False))
+    again = from_mapping(values).resolve()
+    assert again.values == values
+    own = again.policy("p").fleet
+    assert own is not None
+    assert own.settings == fleet.settings
+
+
 def test_keys_that_neither_fleet_nor_router_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of a mapping that a router has nothing for is that of sglang-router."""
     monkeypatch.setitem(ROUTERS, "sticky", Sticky)

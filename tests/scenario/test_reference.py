@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from simqueue.hardware import gpu_names
+from simqueue.routing import ROUTERS
 from simqueue.scenario import Scenario
 from simqueue.scenario.schema import json_schema
 
@@ -74,3 +75,27 @@ def test_the_schema_offers_the_names_of_the_package() -> None:
     assert gpu == {"anyOf": [{"enum": gpu_names()}, {"type": "string"}]}
     assert "0.33.0" in schema["$defs"]["VllmPolicy"]["properties"]["version"]["enum"]
     assert "ideal" in schema["$defs"]["RooflineSettings"]["properties"]["preset"]["anyOf"][0]["enum"]
+
+
+def test_a_router_is_a_name_or_a_mapping_of_its_kind() -> None:
+    """The schema of `router` has the names of all routers, and for each a mapping with its own keys alone."""
+    schema = json_schema()
+    names, mappings, _ = schema["$defs"]["FleetSettings"]["properties"]["router"]["anyOf"]
+    assert names == {"enum": sorted(ROUTERS)}
+    found = [schema["$defs"][choice["$ref"].rpartition("/")[2]] for choice in mappings["oneOf"]]
+    assert [one["properties"]["kind"]["const"] for one in found] == sorted(ROUTERS)
+    for one in found:
+        own = ROUTERS[one["properties"]["kind"]["const"]].Settings.model_fields.items()
+        assert set(one["properties"]) == {"kind", *(field.alias or key for key, field in own)}
+        assert one["additionalProperties"] is False
+
+
+def test_a_group_is_offered_the_keys_of_all_policies() -> None:
+    """The schema of a group has its own keys and those of all policies, without defaults: they are the policy's."""
+    schema = json_schema()
+    group = schema["$defs"]["GroupSettings"]
+    policies = [one["properties"] for name, one in schema["$defs"].items() if name.endswith("Policy")]
+    offered = {key for keys in policies for key in keys} - {"fleet"}
+    assert set(group["properties"]) == {"replicas", "weight", *offered}
+    assert all("default" not in value for key, value in group["properties"].items() if key in offered)
+    assert {"const": "static"}.items() <= group["properties"]["scheduler"]["anyOf"][-1].items()
