@@ -162,7 +162,7 @@ class AiBrix(Several):
     )
     checked: ClassVar[str] = "source (commit e3e10f9)"
     ages: ClassVar[Mapping[Signal, Age]] = {Signal.KV_USED: Age(every_s=0.05)}
-    recovery: ClassVar[Recovery] = Recovery(retries=0, source="not known of AIBrix; none assumed")
+    recovery: ClassVar[Recovery] = Recovery(retries=0, source="AIBrix: not known")
 
     def made(self) -> Router:
         """Return the policy of `routing_strategy`."""

@@ -98,7 +98,7 @@ class Nginx(Several):
         breaker_failures=1,
         breaker_window_s=10.0,
         breaker_open_s=10.0,
-        source="nginx documentation: max_fails=1, fail_timeout=10s; a POST that was sent is not sent to another server",
+        source="nginx documentation",
     )
 
     def made(self) -> Router:

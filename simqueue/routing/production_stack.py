@@ -205,9 +205,7 @@ class ProductionStack(Several):
     settings: ProductionStackSettings
     summary: ClassVar[str] = "vLLM production-stack: in turn, by session, by prompts sent before, or by cache"
     checked: ClassVar[str] = "source (commit a6c01db)"
-    recovery: ClassVar[Recovery] = Recovery(
-        retries=0, source="production-stack a6c01db: max_instance_failover_reroute_attempts 0"
-    )
+    recovery: ClassVar[Recovery] = Recovery(retries=0, source="production-stack a6c01db")
 
     def made(self) -> Router:
         """Return the policy of `routing_logic`."""

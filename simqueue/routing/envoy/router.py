@@ -46,9 +46,7 @@ class Envoy(Several):
     settings: EnvoySettings
     summary: ClassVar[str] = "Envoy: turns by weight, least requests, random, ring hash, Maglev"
     checked: ClassVar[str] = "source (Envoy main, 2025) and documentation"
-    recovery: ClassVar[Recovery] = Recovery(
-        retries=0, source="Envoy documentation: no retries and no health checks unless configured"
-    )
+    recovery: ClassVar[Recovery] = Recovery(retries=0, source="Envoy documentation")
 
     def made(self) -> Router:
         """Return the policy of `lb_policy`."""

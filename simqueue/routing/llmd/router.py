@@ -25,9 +25,7 @@ class LlmD(Router):
     settings: LlmDSettings
     summary: ClassVar[str] = "llm-d: a weighted sum of scores by queue, KV pool, cached prefix and more"
     checked: ClassVar[str] = "source of v0.8.0"
-    recovery: ClassVar[Recovery] = Recovery(
-        retries=0, source="llm-d has none of its own; those of its gateway are not known"
-    )
+    recovery: ClassVar[Recovery] = Recovery(retries=0, source="llm-d: none of its own")
     ages: ClassVar[Mapping[Signal, Age]] = dict.fromkeys((Signal.WAITING, Signal.RUNNING, Signal.KV_USED), _REFRESH)
 
     def __init__(self, settings: AnySettings, random: Random) -> None:
