@@ -134,6 +134,9 @@ def test_validate_shows_the_room_of_each_group(file: str, capsys: Capture) -> No
     rows = {line.partition("  ")[0]: line.split("  ") for line in capsys.readouterr().out.splitlines()}
     assert rows["fleet.groups.big.gpu"][-1].strip() == "h200-sxm (group)"
     assert rows["small: longest request (tokens)"][-1].strip() == "8,000"
+    assert rows["gpu"][-1].strip() == "by group"
+    assert rows["version"][-1].strip() == "0.33.0 (file)"  # what groups have in common is in one row
+    assert "fleet.groups.big.version" not in rows
     assert "fleet.router.ties" in rows
 
 
