@@ -1,4 +1,4 @@
-"""``--import``: Python files that register schedulers, loaded before a command runs."""
+"""``--import``: Python files that register schedulers or routers, loaded before a command runs."""
 
 from __future__ import annotations
 

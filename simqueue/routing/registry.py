@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from simqueue.errors import InputError
 from simqueue.names import PLAIN_RULE, is_plain
+from simqueue.registered import is_same
 from simqueue.routing.base import Router
 
 ROUTERS: dict[str, type[Router]] = {}
@@ -37,7 +38,7 @@ def router(kind: str) -> Callable[[R], R]:
         if missing:
             raise InputError(f"router {cls.__name__}: must define {', '.join(missing)}")
         other = ROUTERS.get(kind)
-        if other is not None and other.__qualname__ != cls.__qualname__:
+        if other is not None and not is_same(cls, other):
             raise InputError(f"router '{kind}' is already registered by {other.__module__}.{other.__qualname__}")
         ROUTERS[kind] = cls
         return cls

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from simqueue.errors import InputError
 from simqueue.names import PLAIN_RULE, is_plain
+from simqueue.registered import is_own, is_same
 from simqueue.schedulers.base import Policy
 from simqueue.schedulers.declarations import ALL
 from simqueue.schedulers.iteration import IterationPolicy
@@ -26,8 +27,6 @@ _ABSTRACT = (
 _RULES = ("budget", "chunk")
 """What `IterationPolicy` only describes."""
 _SHOWN = ("Settings", "summary")
-_MAIN = ("__main__", "__mp_main__")
-"""Names of the module that runs as the main program, in this process and in worker processes."""
 
 
 def scheduler(name: str) -> Callable[[P], P]:
@@ -47,7 +46,7 @@ def scheduler(name: str) -> Callable[[P], P]:
             raise InputError(f"scheduler '{name}': {policy!r} must be a class derived from Policy")
         _check(policy)
         other = SCHEDULERS.get(name)
-        if other is not None and not _is_same(policy, other):
+        if other is not None and not is_same(policy, other):
             raise InputError(f"scheduler '{name}' is already registered by {other.__module__}.{other.__qualname__}")
         SCHEDULERS[name] = policy
         return policy
@@ -66,19 +65,7 @@ def policy_rows() -> list[dict[str, str]]:
 def is_built_in(name: str) -> bool:
     """Return whether the scheduler of this name is one of this package."""
     policy = SCHEDULERS.get(name)
-    return policy is not None and _is_own(policy)
-
-
-def _is_same(policy: type[Policy], other: type[Policy]) -> bool:
-    """Whether `policy` is `other` again: its module was loaded again, or also runs as the main program."""
-    if policy.__qualname__ != other.__qualname__:
-        return False
-    modules = {policy.__module__, other.__module__}
-    return len(modules) == 1 or (not modules.isdisjoint(_MAIN) and not _is_own(policy) and not _is_own(other))
-
-
-def _is_own(cls: type) -> bool:
-    return cls.__module__.startswith("simqueue.")
+    return policy is not None and is_own(policy)
 
 
 def _check_name(name: object) -> None:
@@ -93,7 +80,7 @@ def _check(policy: type[Policy]) -> None:
     """Reject a class that could not work, and say why."""
     if missing := _missing(policy):
         raise InputError(f"policy {policy.__name__}: must define {', '.join(missing)}")
-    own = [cls for cls in policy.__mro__ if not _is_own(cls)]
+    own = [cls for cls in policy.__mro__ if not is_own(cls)]
     wrong = sorted(name for name in _OF_OBJECTS for cls in own if name in vars(cls))
     if wrong:
         raise InputError(f"policy {policy.__name__}: set {', '.join(wrong)} in __init__, not in the class")
