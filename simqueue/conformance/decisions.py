@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from simqueue.errors import InputError
 from simqueue.request import Request
 
+_PIECE = 3
 DEVIATIONS = 4.5
 """Standard deviations that a count may be from its mean; one more is allowed for whole numbers."""
 
@@ -44,7 +46,16 @@ class SeenReplica:
 def recorded_request(
     name: str, pieces: Sequence[Sequence[int]], *, arrival_s: float = 0.0, session: str | None = None
 ) -> Request:
-    """Return a request with the prompt of a recording."""
+    """Return a request with the prompt of a recording.
+
+    Raises
+    ------
+    InputError
+        If a piece of the prompt is not a stream, a start and a length, all whole numbers from 0 on.
+    """
+    for piece in pieces:
+        if len(piece) != _PIECE or not all(isinstance(number, int) and number >= 0 for number in piece):
+            raise InputError(f"request {name}: {piece} is not a piece [stream, start, length] of a prompt")
     prompt = tuple((stream, start, length) for stream, start, length in pieces if length)
     tokens = sum(length for _, _, length in prompt)
     return Request(name, arrival_s, tokens, 1, prompt=prompt, session=session)

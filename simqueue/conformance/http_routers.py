@@ -23,7 +23,7 @@ from simqueue.conformance.decisions import (
 from simqueue.conformance.http_inputs import POOLS, SentFront, pair_of, policy_of, prompt_of
 from simqueue.errors import InputError
 from simqueue.request import Request
-from simqueue.routing import Router
+from simqueue.routing import Ranking, Router
 from simqueue.routing.gateway.cache_aware import CacheAware
 from simqueue.routing.gateway.sticky import StickyLeastLoaded
 
@@ -193,15 +193,22 @@ class SingleWalk(Walk):
     def op_send(self, step: Mapping[str, Any]) -> Iterator[str]:
         """Compare a decision."""
         request = self.ask(step)
-        ranking = self.router.rank(request, self.views(), self.now_s)
+        ranking = self._rank(request)
         yield from decision_differences(ranking.chances, step["worker"], ranking.reason)
-        self.router.dispatched(request, self.workers[step["worker"]], self.now_s)
-        self.send(step, request, [self.workers[step["worker"]]])
+        if step["worker"] is not None:
+            self.router.dispatched(request, self.workers[step["worker"]], self.now_s)
+            self.send(step, request, [self.workers[step["worker"]]])
+
+    def _rank(self, request: Request) -> Ranking:
+        views = self.views()
+        if not any(worker.healthy for worker in views):
+            return Ranking({}, "none is healthy")
+        return self.router.rank(request, views, self.now_s)
 
     def op_burst(self, step: Mapping[str, Any]) -> Iterator[str]:
         """Compare the counts of many decisions, each ended before the next."""
         request = self.ask(step)
-        ranking = self.router.rank(request, self.views(), self.now_s)
+        ranking = self._rank(request)
         if len(ranking.chances) > 1:
             return count_differences(ranking.chances, step["counts"])
         return self._certain_burst(step, request)

@@ -38,5 +38,5 @@ def first_difference(recorded: Mapping[str, Any]) -> str | None:
         raise InputError(unknown("router", recorded["router"], WALKERS))
     try:
         return next(walker(recorded), None)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise InputError(f"not a recording of {recorded['router']}: {error!r}") from error

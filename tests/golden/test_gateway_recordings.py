@@ -89,6 +89,18 @@ def test_a_burst_with_one_answer_is_counted_exactly() -> None:
     assert found == "step 1 (burst): counts [2, 3, 2], recorded [3, 2, 2]"
 
 
+def test_without_a_healthy_worker_there_is_no_decision() -> None:
+    """A request that no worker got agrees only if none is healthy; it leaves nothing behind."""
+    down, up = ({"op": "health", "worker": 0, "ok": ok} for ok in (False, True))
+    send = {"op": "send", "prompt": [[1, 0, 2]], "loads": [0], "hold": False}
+    none = {**send, "id": "a", "worker": None}
+    recorded = {"router": "sglang-router", "version": "0.3.2", "case": "d", "policy": "cache_aware", "config": {}}
+    recorded["workers"] = ["http://w0"]
+    assert first_routing_difference({**recorded, "steps": [down, none, up, {**send, "id": "b", "worker": 0}]}) is None
+    found = first_routing_difference({**recorded, "steps": [down, up, none]})
+    assert found == "step 2 (send a): worker 0 (miss), recorded none"
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [

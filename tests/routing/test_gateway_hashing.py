@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from simqueue.routing.gateway.hashing import BUCKETS, POINTS, SEED, Ring, furc, murmur64a, ring_hash, short_hash
+from simqueue.routing.gateway.hashing import (
+    BUCKETS,
+    POINTS,
+    SEED,
+    Ring,
+    furc,
+    murmur64a,
+    points_of,
+    ring_hash,
+    short_hash,
+)
 
 from ..helpers.profiles import examples
 
@@ -98,7 +108,7 @@ def test_a_key_goes_along_the_ring_to_the_next_worker_that_is_able(seed: int) ->
     names = [f"http://10.0.0.{i}:8000" for i in range(random.randint(1, 5))]
     up = [random.random() < 0.6 for _ in names]
     up[random.randrange(len(names))] = True
-    ring = Ring(names)
+    ring = Ring([points_of(name) for name in names])
     points = [(ring_hash(f"{name}:{i}"), number) for number, name in enumerate(names) for i in range(POINTS)]
     for number in range(30):
         key = f"header:x-session-id:{number}"
@@ -110,4 +120,4 @@ def test_a_key_goes_along_the_ring_to_the_next_worker_that_is_able(seed: int) ->
 def test_a_ring_without_able_workers_has_none() -> None:
     """The search ends after one turn."""
     with pytest.raises(LookupError):
-        Ring(["a"]).find("key", lambda _: False)
+        Ring([points_of("a")]).find("key", lambda _: False)

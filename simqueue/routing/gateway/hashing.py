@@ -27,31 +27,29 @@ def murmur64a(data: bytes, seed: int = SEED) -> int:
     value = seed ^ (len(data) * _M & _MASK)
     whole = len(data) // 8 * 8
     for start in range(0, whole, 8):
-        word = int.from_bytes(data[start : start + 8], "little") * _M & _MASK
-        word = (word ^ word >> _R) * _M & _MASK
-        value = (value ^ word) * _M & _MASK
+        value = _mixed(value, int.from_bytes(data[start : start + 8], "little"))
     if whole < len(data):
         value = (value ^ int.from_bytes(data[whole:], "little")) * _M & _MASK
-    value = (value ^ value >> _R) * _M & _MASK
-    return value ^ value >> _R
+    return _ended(value)
 
 
 def furc(data: bytes, buckets: int = BUCKETS) -> int:
     """Return a number below `buckets`."""
+    bits = _Bits(murmur64a(data))
     depth = (buckets - 1).bit_length()
-    bit = _bits(data)
     at = depth
     for _ in range(_TRIES):
-        while not bit(at):
+        while not bits.row(at) >> at & 1:
             depth -= 1
             if not depth:
                 return 0
             at = depth
-        at += _SHIFT
+        row = bits.row(at + _SHIFT * (depth - 1))
         value = 1
         for _ in range(depth - 1):
-            value = 2 * value + bit(at)
             at += _SHIFT
+            value = value << 1 | row >> at & 1
+        at += _SHIFT
         if value < buckets:
             return value
     return 0
@@ -67,15 +65,39 @@ def short_hash(text: str) -> str:
     return f"{ring_hash(text):016x}"
 
 
-def _bits(data: bytes) -> Callable[[int], int]:
-    words = [murmur64a(data)]
+def _mixed(value: int, word: int) -> int:
+    """Return the state of the hash after eight more bytes."""
+    word = word * _M & _MASK
+    word = (word ^ word >> _R) * _M & _MASK
+    return (value ^ word) * _M & _MASK
 
-    def bit(number: int) -> int:
-        while len(words) <= number // _WORD_BITS:
-            words.append(murmur64a(words[-1].to_bytes(8, "little")))
-        return words[number // _WORD_BITS] >> number % _WORD_BITS & 1
 
-    return bit
+def _ended(value: int) -> int:
+    value = (value ^ value >> _R) * _M & _MASK
+    return value ^ value >> _R
+
+
+class _Bits:
+    """A row of bits: a first word, and then always the hash of the word before."""
+
+    _start = SEED ^ (8 * _M & _MASK)
+
+    def __init__(self, word: int) -> None:
+        self._row = self._last = word
+        self._length = _WORD_BITS
+
+    def row(self, at: int) -> int:
+        """Return a number with at least the bits up to number `at`."""
+        while self._length <= at:
+            self._last = _ended(_mixed(self._start, self._last))
+            self._row |= self._last << self._length
+            self._length += _WORD_BITS
+        return self._row
+
+
+def points_of(name: str) -> tuple[int, ...]:
+    """Return the places of a worker on the ring."""
+    return tuple([ring_hash(f"{name}:{i}") for i in range(POINTS)])
 
 
 class Ring:
@@ -83,17 +105,17 @@ class Ring:
 
     Parameters
     ----------
-    names : sequence of str
-        The names of the workers, in the router's order.
+    points : sequence of sequence of int
+        For each worker, in the router's order, its places. A place that several have is of the last of them.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
-        points = {ring_hash(f"{name}:{i}"): number for number, name in enumerate(names) for i in range(POINTS)}
-        self._hashes = sorted(points)
-        self._owners = [points[value] for value in self._hashes]
+    def __init__(self, points: Sequence[Sequence[int]]) -> None:
+        owners = {place: number for number, places in enumerate(points) for place in places}
+        self._hashes = sorted(owners)
+        self._owners = [owners[place] for place in self._hashes]
 
     def find(self, key: str, able: Callable[[int], bool]) -> int:
-        """Return the position in `names` of the first worker from the hash of `key` on that is able."""
+        """Return the position in `points` of the first worker from the hash of `key` on that is able."""
         start = bisect.bisect_left(self._hashes, ring_hash(key))
         total = len(self._owners)
         for step in range(total):
