@@ -113,11 +113,13 @@ class Trip:
         Stays that failed, in order.
     keeps_tokens : bool
         Whether the tokens of the stays that failed are part of the answer.
+    reached : bool
+        Whether it has reached that replica.
     attempts : int
         Attempts that failed.
     """
 
-    __slots__ = ("attempts", "job", "keeps_tokens", "lost", "member", "reason", "request", "routed_s")
+    __slots__ = ("attempts", "job", "keeps_tokens", "lost", "member", "reached", "reason", "request", "routed_s")
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -127,6 +129,7 @@ class Trip:
         self.reason: str | None = None
         self.lost: list[Job] = []
         self.keeps_tokens = False
+        self.reached = False
         self.attempts = 0
 
 

@@ -115,6 +115,10 @@ class KVCache:
         """Return what is cached of the known tokens of `job`, except the last one. Changes nothing."""
         return NO_HIT
 
+    def cached_tokens(self, request: Request) -> int:
+        """Return how many tokens of a prompt are cached now, except its last one. Changes nothing."""
+        return 0
+
     def can_admit(self, job: Job, hit: Hit, tokens: int, *, others_run: bool) -> bool:
         """Return whether `job` can be admitted with `tokens` in the cache; the watermark applies while others run."""
         needed = self.held(job.request, tokens)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from simqueue.request import Job
+from simqueue.request import Job, Request
 
 Run = tuple[Any, int, int]
 """(stream, start in the stream, length)."""
@@ -100,6 +100,19 @@ class Trie:
         ends[-1] = ENDLESS
         return Path(nodes, ends)
 
+    def known(self, request: Request) -> Path:
+        """Return the path of a prompt as far as there are nodes; none is made."""
+        nodes, ends = [], []
+        node, position = self.root, 0
+        for stream, start, length in _maximal(list(request.prompt or ())):
+            child = node.children.get((position, stream, start))
+            if child is None:
+                break
+            node, position = child, position + length
+            nodes.append(node)
+            ends.append(position)
+        return Path(nodes, ends)
+
     def leave(self, path: Path) -> None:
         """Remove a request from the users of its path."""
         for node in reversed(path.nodes):
@@ -122,6 +135,11 @@ def _runs(job: Job) -> list[Run]:
         pieces.append((request.output_stream, request.output_start, request.output_tokens))
     else:
         pieces.append((own, request.prompt_tokens, request.output_tokens))
+    return _maximal(pieces)
+
+
+def _maximal(pieces: list[Run]) -> list[Run]:
+    """Return pieces with those joined that follow each other in a stream."""
     runs: list[Run] = []
     for stream, start, length in pieces:
         if not length:

@@ -20,7 +20,7 @@ from simqueue.kvcache.extents import Birth, Extent
 from simqueue.kvcache.freequeue import FreeQueue, VllmFreeQueue
 from simqueue.kvcache.identity import Node, Path, Trie
 from simqueue.kvcache.layouts import PagedKVCache
-from simqueue.request import Job
+from simqueue.request import Job, Request
 
 Piece = tuple[Extent, int, int]
 """(extent, first block, end block)."""
@@ -87,11 +87,18 @@ class PrefixKVCache(PagedKVCache):
 
     def lookup(self, job: Job) -> Hit:
         """Return the longest run of cached blocks from the first token; the last known token is never among them."""
-        limit = (job.known_tokens - 1) // self.block_size
+        return self._found(self._path(job), (job.known_tokens - 1) // self.block_size)
+
+    def cached_tokens(self, request: Request) -> int:
+        """Return how many tokens of a prompt are cached now, except its last one. Changes nothing."""
+        return self._found(self._trie.known(request), (request.prompt_tokens - 1) // self.block_size).tokens
+
+    def _found(self, path: Path, limit: int) -> Hit:
+        """Return the longest run of cached blocks from the first one on, up to `limit` blocks."""
         pieces: list[Piece] = []
         idle = block = 0
         may_grow = False
-        for node, first, end in self._path(job).blocks(0, limit, self.block_size):
+        for node, first, end in path.blocks(0, limit, self.block_size):
             block = first
             while block < end and (found := self._oldest(node, block, end)) is not None:
                 extent, until = found

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from simpy.events import Event
 
 from simqueue.request import Job
-from simqueue.schedulers.base import Plan
+from simqueue.schedulers.base import Plan, Policy
 
 
 class RowPart(NamedTuple):
@@ -114,6 +114,35 @@ class InFlight:
     def started(self, now_s: float) -> int:
         """Return how many steps have started when all that ends at `now_s` has ended."""
         return bisect_right(self.ends_s, now_s, 0, self.n) + 1
+
+    def take(self, policy: Policy, steps: int) -> None:
+        """Let the policy take the first `steps` steps; note a row of the steps table for each length of the queue."""
+        if self.waiting is not None:
+            for step, waiting in self.waiting[self.changes :]:
+                if step >= steps:
+                    break
+                self.changes += 1
+                self._take_first(policy, step + 1)
+                self._begin_row(step, waiting, policy.kv.used)
+        self._take_first(policy, steps)
+
+    def end_rows(self) -> None:
+        """Note the last row of the steps table. Precondition: all steps that run are taken."""
+        self.rows.append(self.part._replace(ends_s=self.ends_s[self.part.past :]))
+
+    def _take_first(self, policy: Policy, steps: int) -> None:
+        if steps > self.steps_taken:
+            policy.take(self.plan, steps - self.steps_taken)
+            self.steps_taken = steps
+
+    def _begin_row(self, step: int, waiting: int, blocks_used: int) -> None:
+        """Begin a row before `step`, unless one begins there already."""
+        part, ends_s = self.part, self.ends_s
+        if step == part.past:
+            self.part = part._replace(waiting=waiting)
+            return
+        self.rows.append(part._replace(ends_s=ends_s[part.past : step]))
+        self.part = RowPart(step, ends_s[step - 1], (), waiting, blocks_used)
 
     def repeat_alone(self, step: int) -> Plan:
         """Return the plan of step `step` (>= 1) alone. Its blocks are still to be taken."""

@@ -6,6 +6,7 @@ Each check compares two independent accounts of the same thing; sums of floats a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -13,13 +14,13 @@ import numpy as np
 from simqueue.errors import RunError
 from simqueue.request import Status
 from simqueue.schedulers.base import Policy
-from simqueue.simulation.recording import Recording
+from simqueue.simulation.recording import Column, Recording
 from simqueue.simulation.request_log import RequestLog
 
 TOLERANCE = 1e-9
 
 
-def verify(recording: Recording, policy: Policy, recorder: RequestLog, shortest_step_s: float = 0.0) -> None:
+def verify(recording: Recording, policy: Policy, log: RequestLog, shortest_step_s: float = 0.0) -> None:
     """Check a finished run; no step may be shorter than `shortest_step_s`.
 
     Raises
@@ -28,13 +29,69 @@ def verify(recording: Recording, policy: Policy, recorder: RequestLog, shortest_
         Naming the first invariant that does not hold, with both numbers.
     """
     _requests_are_conserved(recording)
-    _clock_goes_forward(recording)
-    _steps_take_their_time(recording, shortest_step_s)
+    _times_are_in_order(recording)
+    _steps_follow_each_other(recording.steps)
+    _steps_take_their_time(recording.steps, shortest_step_s)
     _tokens_are_conserved(recording)
     _gaps_span_the_answers(recording)
-    _answers_end_with_their_last_token(recording, policy)
-    _blocks_stay_in_the_pool(recording, policy)
-    _little(recording, recorder)
+    _answers_end_with_their_last_token(recording, may_stay=policy.keeps_finished)
+    _blocks_stay_in_the_pool(recording.steps, recording.blocks_total)
+    if recording.unfinished_step_s is None:  # a client can time out in the step in flight at the horizon
+        _idle_pool_is_empty(recording, policy)
+    _little(recording, log)
+
+
+def verify_fleet(
+    recording: Recording, policies: Sequence[Policy | None], log: RequestLog, shortest_steps_s: Sequence[float]
+) -> None:
+    """Check a finished run of a fleet.
+
+    Parameters
+    ----------
+    recording : Recording
+    policies : sequence of Policy or None
+        What each replica runs at the end; None if it does not run.
+    log : RequestLog
+    shortest_steps_s : sequence of float
+        For each replica.
+
+    Raises
+    ------
+    RunError
+        As `verify`.
+    """
+    fleet = recording.fleet
+    if fleet is None:
+        raise RunError("verify_fleet: the recording has no fleet")
+    _requests_are_conserved(recording)
+    _times_are_in_order(recording)
+    _tokens_are_conserved(recording)
+    _gaps_span_the_answers(recording)
+    may_stay = any(policy is not None and policy.keeps_finished for policy in policies)
+    _answers_end_with_their_last_token(recording, may_stay=may_stay)
+    _little(recording, log)
+    for number, facts in enumerate(fleet.replicas):
+        own = recording.steps["replica"] == number
+        steps = {name: column[own] for name, column in recording.steps.items()}
+        _steps_follow_each_other(steps)
+        _steps_take_their_time(steps, shortest_steps_s[number])
+        _blocks_stay_in_the_pool(steps, facts.blocks_total)
+        _steps_are_of_running_replicas(steps, fleet.lives, number)
+        policy = policies[number]
+        if policy is not None:
+            policy.check()
+            if facts.lost_step_s is None:
+                _idle_pool_is_empty(recording, policy)
+
+
+def _steps_are_of_running_replicas(steps: Mapping[str, Column], lives: Mapping[str, Column], number: int) -> None:
+    own = lives["replica"] == number
+    times_s, runs = lives["time_s"][own], np.isin(lives["state"][own], ("ready", "draining"))
+    for edge_s, side in ((steps["start_s"], "right"), (steps["start_s"] + steps["duration_s"], "left")):
+        # a step that ends when its replica fails or goes has ended before
+        at = np.searchsorted(times_s, edge_s * (1 - TOLERANCE) if side == "left" else edge_s, side="right") - 1
+        if len(at) and not ((at >= 0).all() and runs[at].all()):
+            _fail(f"replica {number} runs when it makes a step", float(edge_s[~runs[at]].min(initial=0.0)), "running")
 
 
 def _fail(what: str, left: object, right: object) -> None:
@@ -55,8 +112,8 @@ def _requests_are_conserved(recording: Recording) -> None:
         _fail("each request ends once", len(set(recording.requests["request_id"])), len(status))
 
 
-def _clock_goes_forward(recording: Recording) -> None:
-    starts, durations = recording.steps["start_s"], recording.steps["duration_s"]
+def _steps_follow_each_other(steps: Mapping[str, Column]) -> None:
+    starts, durations = steps["start_s"], steps["duration_s"]
     if len(starts) == 0:
         return
     if not (durations > 0).all():
@@ -64,6 +121,9 @@ def _clock_goes_forward(recording: Recording) -> None:
     overlap = starts[:-1] + durations[:-1] - starts[1:]
     if len(overlap) and overlap.max() > TOLERANCE * max(1.0, float(starts[-1])):
         _fail("steps follow each other", float(overlap.max()), 0.0)
+
+
+def _times_are_in_order(recording: Recording) -> None:
     requests = recording.requests
     order = ("arrival_s", "first_scheduled_s", "first_token_s", "last_token_s", "finish_s")
     for earlier, later in pairwise(order):
@@ -72,8 +132,7 @@ def _clock_goes_forward(recording: Recording) -> None:
             _fail(f"{later} comes after {earlier}", float(np.nanmin(gap)), ">= 0")
 
 
-def _steps_take_their_time(recording: Recording, shortest_s: float) -> None:
-    steps = recording.steps
+def _steps_take_their_time(steps: Mapping[str, Column], shortest_s: float) -> None:
     # a duration is a difference of two times, and so is only as exact as they are
     rounding_s = 1e-15 * (steps["start_s"] + steps["duration_s"])
     slack_s = steps["duration_s"] + rounding_s - steps["repeat"] * shortest_s * (1 - TOLERANCE)
@@ -82,12 +141,12 @@ def _steps_take_their_time(recording: Recording, shortest_s: float) -> None:
         _fail("no step is shorter than the hardware allows", float(steps["duration_s"][row]), shortest_s)
 
 
-def _answers_end_with_their_last_token(recording: Recording, policy: Policy) -> None:
+def _answers_end_with_their_last_token(recording: Recording, *, may_stay: bool) -> None:
     """Each finished request by itself: it leaves with its last token, and its gaps fit between first and last."""
     requests = recording.requests
     done = requests["status"] == Status.FINISHED.value
     last_s, gaps = requests["last_token_s"][done], requests["tokens_emitted"][done] - 1
-    if not policy.keeps_finished and (last_s != requests["finish_s"][done]).any():
+    if not may_stay and (last_s != requests["finish_s"][done]).any():
         late_s = float(np.abs(requests["finish_s"][done] - last_s).max())
         _fail("a request leaves with its last token", late_s, 0.0)
     span_s, longest_s = last_s - requests["first_token_s"][done], requests["max_itl_s"][done]
@@ -110,15 +169,30 @@ def _tokens_are_conserved(recording: Recording) -> None:
         _fail("finished requests have all tokens", int(emitted[finished].sum()), int(asked[finished].sum()))
     if (emitted > asked).any():
         _fail("no request gets more tokens than asked", int((emitted - asked).max()), 0)
-    first_tokens = int(np.count_nonzero(~np.isnan(requests["first_token_s"])))
+    again = _made_again(recording)
+    made = int(emitted.sum()) + int(again["tokens"].sum())
+    first_tokens = sum(int(np.count_nonzero(~np.isnan(part["first_token_s"]))) for part in (requests, again))
     gaps = int(recording.gaps["tokens"].sum())
-    if int(emitted.sum()) != first_tokens + gaps:
-        _fail("tokens emitted = first tokens + gaps", int(emitted.sum()), first_tokens + gaps)
+    if made != first_tokens + gaps:
+        _fail("tokens emitted = first tokens + gaps", made, first_tokens + gaps)
+
+
+def _made_again(recording: Recording) -> Mapping[str, Column]:
+    """Return the stays that failed and whose tokens are not part of an answer."""
+    if recording.fleet is None:
+        return _NO_STAYS
+    stays = recording.fleet.stays
+    return {name: column[stays["kept"] == 0] for name, column in stays.items()}
+
+
+_NO_STAYS: Mapping[str, Column] = dict.fromkeys(
+    ("tokens", "first_token_s", "last_token_s", "max_itl_s"), np.empty(0, dtype=np.float64)
+)
 
 
 def _gaps_span_the_answers(recording: Recording) -> None:
-    requests = recording.requests
-    spans = requests["last_token_s"] - requests["first_token_s"]
+    requests, again = recording.requests, _made_again(recording)
+    spans = np.concatenate([part["last_token_s"] - part["first_token_s"] for part in (requests, again)])
     gap_s, tokens = recording.gaps["gap_s"], recording.gaps["tokens"]
     _close(
         "the gaps between tokens add up to the time from first to last token",
@@ -128,24 +202,26 @@ def _gaps_span_the_answers(recording: Recording) -> None:
     if len(gap_s) and tokens.min() < 1:
         _fail("every gap belongs to a request", int(tokens.min()), ">= 1")
     if len(gap_s):
-        longest = float(np.nanmax(requests["max_itl_s"]))
+        longest = float(np.nanmax(np.concatenate((requests["max_itl_s"], again["max_itl_s"]))))
         if longest != gap_s.max():
             _fail("the longest gap is a request's longest", float(gap_s.max()), longest)
 
 
-def _blocks_stay_in_the_pool(recording: Recording, policy: Policy) -> None:
-    used = recording.steps["blocks_used"]
-    if len(used) and used.max() > recording.blocks_total:
-        _fail("used blocks fit the pool", int(used.max()), recording.blocks_total)
+def _blocks_stay_in_the_pool(steps: Mapping[str, Column], total: int) -> None:
+    used = steps["blocks_used"]
+    if len(used) and used.max() > total:
+        _fail("used blocks fit the pool", int(used.max()), total)
+
+
+def _idle_pool_is_empty(recording: Recording, policy: Policy) -> None:
     all_left = (recording.requests["status"] != Status.UNFINISHED.value).all()
-    # a client can time out in the step in flight at the horizon
-    if all_left and recording.unfinished_step_s is None and policy.kv.used:
+    if all_left and policy.kv.used:
         _fail("an idle pool is empty", policy.kv.used, 0)
 
 
-def _little(recording: Recording, recorder: RequestLog) -> None:
+def _little(recording: Recording, log: RequestLog) -> None:
     """Little's law on the sample path: the area under the number inside is the time that all requests spent inside."""
     requests = recording.requests
     end_s = np.where(requests["status"] == Status.UNFINISHED.value, recording.end_s, requests["finish_s"])
     spent = float((end_s - requests["arrival_s"]).sum())
-    _close("area under the number inside = time spent inside", recorder.inside_area_s, spent)
+    _close("area under the number inside = time spent inside", log.inside_area_s, spent)

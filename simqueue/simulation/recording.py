@@ -59,6 +59,63 @@ class PrefixStatistics:
     self_hit_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class ReplicaFacts:
+    """One replica of a fleet.
+
+    Attributes
+    ----------
+    name, group : str
+    blocks_total, blocks_peak : int
+        Its KV pool and the most that was used at one time, in blocks.
+    ready_s : float
+        How long it ran, in seconds: ready, or draining.
+    lost_step_s : float or None
+        Time of steps that did not end: cut off by failures, or by the end of the run. None: there were none.
+    slot_steps, idle_slot_steps : int or None
+        As in `Recording`.
+    prefix : PrefixStatistics or None
+    """
+
+    name: str
+    group: str
+    blocks_total: int
+    blocks_peak: int
+    ready_s: float
+    lost_step_s: float | None
+    slot_steps: int | None
+    idle_slot_steps: int | None
+    prefix: PrefixStatistics | None
+
+
+@dataclass(frozen=True)
+class FleetRecord:
+    """What there is to say about a fleet besides its requests and steps.
+
+    Attributes
+    ----------
+    replicas : tuple of ReplicaFacts
+        By number.
+    router : str
+        Name of the router's class.
+    lives : mapping of str to array
+        time_s, replica, state (object: ready, draining, failed, gone, absent): each change, in order of time.
+    stays : mapping of str to array
+        request (its row in the requests table), replica, submitted_s, first_scheduled_s, first_token_s, last_token_s,
+        end_s, tokens, kept (whether these tokens are part of the answer), max_itl_s: stays that failed, in order.
+    """
+
+    replicas: tuple[ReplicaFacts, ...]
+    router: str
+    lives: Mapping[str, Column]
+    stays: Mapping[str, Column]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups, in order."""
+        return tuple(dict.fromkeys(replica.group for replica in self.replicas))
+
+
 @dataclass(frozen=True)
 class Recording:
     """Columns of one run. Times are seconds from the start; NaN means "never happened" in float columns.
@@ -96,6 +153,11 @@ class Recording:
         What requests went through before the scheduler.
     special : mapping of str to Request
         By id, the requests with more than an arrival and lengths (`Request.is_special`), as they arrived.
+    fleet : FleetRecord or None
+        The replicas and the router; None without a router. With it `requests` has routed_s (when the router sent it to
+        a replica first), route_reason (object, None), resent (how many of its stays failed) and discarded_tokens (made
+        in stays that failed, and made again), `steps` has replica and is in order of time for each replica, replica
+        after replica, and blocks are those of all replicas together.
     """
 
     requests: Mapping[str, Column]
@@ -112,3 +174,4 @@ class Recording:
     prefix: PrefixStatistics | None = None
     front_end: FrontEndTimes | None = None
     special: Mapping[str, Request] = field(default_factory=dict)
+    fleet: FleetRecord | None = None

@@ -13,6 +13,7 @@ DRAINING  the last step in flight is ending; the next plan, if there is one, sta
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -103,7 +104,7 @@ class Replica:
         self._states: set[Hashable] = set()
         """States of the policy at preempting steps since the last token or change from outside."""
         self._progress = Progress(policy, recorder)
-        env.process(self._schedule())
+        self._process = env.process(self._schedule())
 
     # -- what happens from outside -------------------------------------------------------------------------------
 
@@ -133,13 +134,44 @@ class Replica:
         self._changed(invalidates=True)
         return served
 
+    def stop(self) -> float | None:
+        """Fail: log the steps that have ended, and let nothing happen any more; return how long the next one had run.
+
+        None if no step was under way.
+        The policy is left as it is, and is of no further use.
+        """
+        self.catch_up()
+        target = self._process.target
+        if target is not None:
+            target.callbacks = []
+        self._process._generator.close()
+        running, self._in_flight, self._next = self._in_flight, None, None
+        if running is None or running.ended:
+            return None
+        now_s = clock.now(self.env)
+        ended = bisect_right(running.ends_s, now_s, 0, running.n)
+        began_s = running.ends_s[ended - 1] if ended else running.start_s
+        if ended:
+            self._log_first(running, ended)
+        return now_s - began_s if running.steps_taken > ended else None
+
+    def _log_first(self, running: InFlight, steps: int) -> None:
+        """Log the first steps of those in flight: the others never end."""
+        if not running.taken:
+            running.end_rows()
+        rows = [part._replace(ends_s=part.ends_s[: steps - part.past]) for part in running.rows if part.past < steps]
+        self._recorder.ran(running.plan, running.start_s, running.ends_s[:steps], rows)
+
+    def steps_ended(self) -> int:
+        """Return how many of the steps in flight have ended; their tokens are not logged yet."""
+        running = self._in_flight
+        return 0 if running is None else bisect_right(running.ends_s, clock.now(self.env), 0, running.n)
+
     def catch_up(self) -> None:
         """Let the policy take what was planned before this instant, so that it can be looked at; a fold goes on."""
         running = self._in_flight
         if self._state == RUNNING and running is not None and not running.taken:
-            steps = running.planned_before(clock.now(self.env))
-            if steps > running.steps_taken:
-                self._take_up_to(running, steps)
+            running.take(self.policy, running.planned_before(clock.now(self.env)))
 
     def cancelled(self) -> list[Job]:
         """Return the cancelled requests that run until the end of the step in flight."""
@@ -306,34 +338,9 @@ class Replica:
         running.taken = True
         if len(running.ends_s) > running.n:
             del running.ends_s[running.n :]
-        self._take_up_to(running, running.n)
+        running.take(self.policy, running.n)
         if running.rows:
-            running.rows.append(running.part._replace(ends_s=running.ends_s[running.part.past :]))
-
-    def _take_up_to(self, running: InFlight, steps: int) -> None:
-        """Let the policy take the first `steps` steps in flight, with table rows for each length of the queue."""
-        plan, policy = running.plan, self.policy
-        if running.waiting is not None:
-            for step, waiting in running.waiting[running.changes :]:
-                if step >= steps:
-                    break
-                running.changes += 1
-                if step + 1 > running.steps_taken:
-                    policy.take(plan, step + 1 - running.steps_taken)
-                    running.steps_taken = step + 1
-                self._begin_part(running, step, waiting)
-        if steps > running.steps_taken:
-            policy.take(plan, steps - running.steps_taken)
-            running.steps_taken = steps
-
-    def _begin_part(self, running: InFlight, step: int, waiting: int) -> None:
-        """Begin a new row of the steps table before `step`, unless one begins there already."""
-        part, ends_s = running.part, running.ends_s
-        if step == part.past:
-            running.part = part._replace(waiting=waiting)
-            return
-        running.rows.append(part._replace(ends_s=ends_s[part.past : step]))
-        running.part = RowPart(step, ends_s[step - 1], (), waiting, self.policy.kv.used)
+            running.end_rows()
 
     # -- the end of steps ----------------------------------------------------------------------------------------
 

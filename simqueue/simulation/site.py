@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import simpy
 
@@ -140,6 +141,33 @@ class Site:
             self.log.timed_out(job, end_s)
         for job in self._in_front:
             self._requests.left(job, end_s, Status.UNFINISHED, replica=-1)
+
+    def stop(self, now_s: float, jobs: Sequence[Job]) -> float | None:
+        """Fail: log what has ended by now, and nothing after it; return how long the step under way had run.
+
+        None: no step was under way.
+
+        Parameters
+        ----------
+        now_s : float
+        jobs : sequence of Job
+            All requests that were sent here and have not ended; they stay inside, for the caller to deal with.
+        """
+        lost_s = self.replica.stop()
+        for job in self.replica.cancelled():
+            self.log.timed_out(job, now_s)
+        self._in_front.clear()
+        self._answered.clear()
+        for job in jobs:
+            self.log.tokens.left(job)
+        return lost_s
+
+    def tokens_made(self, job: Job) -> int:
+        """Return how many tokens of a request have been made by now."""
+        made = self.log.tokens.made(job)
+        if job.joined_tick is not None:
+            made += self.replica.steps_ended()
+        return min(made, job.output_tokens)
 
     def _finish(self, job: Job, status: Status) -> None:
         if not self._is_held_back(job):

@@ -108,6 +108,10 @@ class TokenLog:
         job.last_token_s = self._last_tick_s
         self._spans.append((job, joined_tick, ticks))
 
+    def made(self, job: Job) -> int:
+        """Return how many tokens of `job` have been logged."""
+        return job.tokens_emitted + (0 if job.joined_tick is None else self.ticks - job.joined_tick)
+
     def burst(self, job: Job, tokens: int, time_s: float) -> None:
         """Log that `tokens` (>= 1) of `job` reach its client at one time."""
         if job.last_token_s is not None:
