@@ -46,7 +46,7 @@ def sum_or_none(parts: Iterable[N | None]) -> N | int | None:
 
 
 def lives_of(rows: Columns, end_s: float) -> Mapping[str, Column]:
-    """Return the changes of the replicas' states up to the end of the run."""
+    """Return the changes of the replicas' states up to the end of the run: those after it concern no request."""
     table = rows.arrays()
     happened = table["time_s"] <= end_s
     return {name: column[happened] for name, column in table.items()}

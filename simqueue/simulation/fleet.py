@@ -159,6 +159,7 @@ class Fleet(OneServer):
             self._held[trip] = None
             return None
         self._held.pop(trip, None)
+        self.last_event_s = now_s
         member = self.members[choice.replica]
         trip.member = member
         if trip.routed_s is None:

@@ -133,8 +133,11 @@ class Lives:
             member.close(clock.now(self._env))
 
     def _note(self, member: Member, state: State) -> None:
+        now_s = clock.now(self._env)
         member.state = state
-        self.rows.append((clock.now(self._env), member.number, state.value))
+        self.rows.append((now_s, member.number, state.value))
+        if self._fleet.log.inside:
+            self._fleet.last_event_s = now_s
 
 
 class Health:
