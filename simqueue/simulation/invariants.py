@@ -42,7 +42,12 @@ def verify(recording: Recording, policy: Policy, log: RequestLog, shortest_step_
 
 
 def verify_fleet(
-    recording: Recording, policies: Sequence[Policy | None], log: RequestLog, shortest_steps_s: Sequence[float]
+    recording: Recording,
+    policies: Sequence[Policy | None],
+    log: RequestLog,
+    shortest_steps_s: Sequence[float],
+    *,
+    may_stay: bool,
 ) -> None:
     """Check a finished run of a fleet.
 
@@ -54,6 +59,8 @@ def verify_fleet(
     log : RequestLog
     shortest_steps_s : sequence of float
         For each replica.
+    may_stay : bool
+        Whether requests can keep their seats after their last token at some replica.
 
     Raises
     ------
@@ -67,7 +74,6 @@ def verify_fleet(
     _times_are_in_order(recording)
     _tokens_are_conserved(recording)
     _gaps_span_the_answers(recording)
-    may_stay = any(policy is not None and policy.keeps_finished for policy in policies)
     _answers_end_with_their_last_token(recording, may_stay=may_stay)
     _little(recording, log)
     for number, facts in enumerate(fleet.replicas):

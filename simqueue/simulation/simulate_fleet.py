@@ -97,7 +97,8 @@ class FleetSimulation:
         if self.options.check:
             shortest_s = [0.0 if self.options.ticks_per_s else part.step_time.shortest_s() for part in self._parts]
             present = [None if member.site is None else member.site.policy for member in self.members]
-            verify_fleet(recording, present, self.requests, shortest_s)
+            may_stay = any(policy.keeps_finished for policy in policies)
+            verify_fleet(recording, present, self.requests, shortest_s, may_stay=may_stay)
         return recording
 
     def _recording(self, end_s: float, warnings: Sequence[str]) -> Recording:
