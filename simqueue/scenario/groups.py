@@ -66,14 +66,16 @@ def split(scenario: Scenario) -> tuple[list[Part], list[InitErrorDetails]]:
     for policy in scenario.policies:
         for name, found in _readings(scenario, policy):
             if isinstance(found, list):
-                # a fleet of several policies: the mistake is one
-                for one in found:
-                    kind, context = one["type"], one["ctx"]
-                    which = context.get("key", context.get("text"))
-                    problems.setdefault((kind if isinstance(kind, str) else kind.type, one["loc"], which), one)
+                problems |= {key: one for one in found if (key := _identity(one)) not in problems}
             else:
                 parts.append(Part(policy, name, found))
     return parts, list(problems.values())
+
+
+def _identity(detail: InitErrorDetails) -> tuple[object, ...]:
+    """Return what makes a problem the same one in several policies that share a fleet."""
+    kind, context = detail["type"], detail["ctx"]
+    return kind if isinstance(kind, str) else kind.type, detail["loc"], context.get("key", context.get("text"))
 
 
 def _too_many(scenario: Scenario) -> Problem | None:

@@ -370,12 +370,12 @@ def fleets(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @examples(40, 400)
-@given(fleets())
-def test_a_resolved_fleet_resolves_to_itself(fleet: dict[str, Any]) -> None:
+@given(fleets(), st.booleans())
+def test_a_resolved_fleet_resolves_to_itself(fleet: dict[str, Any], of_all: bool) -> None:
     """The values of any fleet are JSON, and a scenario that resolves to the same values and the same record."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(ROUTERS, "sticky", Sticky)
-        found = scenario(fleet).resolve()
+        found = (from_mapping({**KEYS, "fleet": fleet}) if of_all else scenario(fleet)).resolve()
         values = json.loads(json.dumps(found.values, allow_nan=False))
         again = from_mapping(values).resolve()
     assert again.values == values
