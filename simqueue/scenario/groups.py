@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from simqueue.datafiles.limits import MOST_KEYS
-from simqueue.errors import KeyPath, Problem
+from simqueue.errors import Problem
 from simqueue.scenario.fleet import GroupSettings
 from simqueue.scenario.plaindata import plain
 from simqueue.scenario.policies import CHOICES, PolicySettings, policy_class
@@ -44,12 +44,6 @@ def has_groups(scenario: Scenario, policy: str) -> bool:
     """Return whether groups stand in for a policy's own replicas."""
     fleet = scenario.fleet_of(policy)
     return fleet is not None and fleet.groups is not None
-
-
-def fleet_path(scenario: Scenario, policy: str) -> KeyPath:
-    """Return where the fleet of a policy is written."""
-    own = "fleet" in scenario.policy(policy).model_fields_set
-    return ("policies", policy, "fleet") if own else ("fleet",)
 
 
 def parts_of(scenario: Scenario, policy: str) -> list[Part]:
@@ -86,7 +80,7 @@ def _too_many(scenario: Scenario) -> Problem | None:
         return None
     largest = max(counts, key=lambda policy: counts[policy])
     text = f"all policies together can have up to {MOST_KEYS:,} groups; they have {total:,}"
-    return Problem((*fleet_path(scenario, largest), "groups"), text)
+    return Problem((*scenario.written.fleet_path(largest), "groups"), text)
 
 
 def _readings(scenario: Scenario, policy: str) -> Iterator[tuple[str | None, Scenario | list[InitErrorDetails]]]:
@@ -96,7 +90,7 @@ def _readings(scenario: Scenario, policy: str) -> Iterator[tuple[str | None, Sce
         yield None, scenario
         return
     for name, group in fleet.groups.items():
-        written = scenario.written.of_group((*fleet_path(scenario, policy), "groups", name))
+        written = scenario.written.of_group(policy, name)
         keys = _merged(scenario, policy, group)
         try:
             own = _read(keys, group)

@@ -65,9 +65,14 @@ class Written:
         """Return the flag that set the value at `path`, or a mapping around it."""
         return next((self.flags[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.flags), None)
 
-    def of_group(self, group: KeyPath) -> Self:
-        """Return the same for a group of replicas."""
-        return replace(self, group=group)
+    def fleet_path(self, policy: str) -> KeyPath:
+        """Return where the fleet of a policy is: in the policy, or for all policies."""
+        own: KeyPath = ("policies", policy, "fleet")
+        return own if self.has(own) else ("fleet",)
+
+    def of_group(self, policy: str, group: str) -> Self:
+        """Return the same for a group of a policy's replicas: errors are located there first."""
+        return replace(self, group=(*self.fleet_path(policy), "groups", group))
 
     def path_for(self, policy: str, key: KeyPath) -> KeyPath:
         """Return where a key of a policy was written: in its group, in itself, for all; else where it belongs."""
