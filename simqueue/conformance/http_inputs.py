@@ -82,12 +82,13 @@ class SentFront(Front):
         for name in HASH_HEADERS:
             if name in headers:
                 return f"header:{name}:{headers[name]}"
-        text = self._routing_text()
+        text = self.words(request)
         if len(text.encode()) <= _LONGEST_KEY_BYTES:
             return f"request:{text}"
         return f"request_hash:{short_hash(text)}"
 
-    def _routing_text(self) -> str:
+    def words(self, request: Request) -> str:
+        """Return the prompt, or of a chat what stands for it."""
         if "messages" in self._step:
             return str(self._step.get("body", {}).get("session_params", {}).get("session_id", ""))
         pieces = self._step["prompt"]

@@ -23,7 +23,7 @@ class Node:
     last_use : dict of int to int
         Its owners, in the order in which they got it, and when they last used it: a count, not seconds.
     creator : int or None
-        The owner whose text made the node.
+        The owner whose text made the node, or the one that took its place.
     """
 
     __slots__ = ("children", "creator", "label", "last_use", "length", "parent")
@@ -35,6 +35,11 @@ class Node:
         self.creator = creator
         self.children: dict[Hashable, Node] = {}
         self.last_use: dict[int, int] = {}
+
+    def replace_creator(self, owner: int) -> None:
+        """Put an owner in the place of the creator if that one no longer has the node."""
+        if self.creator not in self.last_use:
+            self.creator = owner
 
 
 class Match(NamedTuple):

@@ -280,3 +280,18 @@ def test_replicas_that_were_never_seen_have_no_characters() -> None:
     one.seen.append(Replica(2))
     one.router.joined(one.seen[2], 0.0)
     assert one.rank((9, 0, 20)).chances == {2: 1.0}
+
+
+def test_an_owner_takes_the_place_of_a_creator_that_lost_the_text() -> None:
+    """In 0.3.2 any owner is chosen then, and the one that was keeps it, also when the creator has the text again."""
+    one = Asked("sglang-router", "0.3.2")
+    for worker in (2, 0, 1):
+        one.send((1, 0, 20), (10 + worker, 0, 5), to=worker)
+    one.policy.tree.take(one.policy.tree.leaving(2, 0), 2)
+    hot = ((1, 0, 20), (9, 0, 5))
+    assert one.rank(*hot).chances == {0: 0.5, 1: 0.5}
+    asked = one.asked(hot)
+    one.router.rank(asked, one.seen, 0.0)
+    one.router.dispatched(asked, one.seen[1], 0.0)
+    one.send((1, 0, 20), (12, 0, 5), to=2)
+    assert one.rank((1, 0, 20), (8, 0, 5)).chances == {1: 1.0}

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from simqueue.errors import InputError
 from simqueue.routing import Router, Signal
 from simqueue.routing.gateway import PairRouter
-from simqueue.routing.gateway.bucket import equal_shares
+from simqueue.routing.gateway.bucket import bounds_of
 from simqueue.routing.gateway.hashing import ring_hash
 from simqueue.routing.gateway.products import sglang_pair, vllm_pair
 from simqueue.routing.gateway.settings import SglangSettings, VllmRouterSettings
@@ -142,15 +142,34 @@ def test_a_key_stays_and_returns() -> None:
     assert router.rank(asked, seen, 0.0).chances == {1: 1.0}
 
 
-def test_new_keys_go_to_the_fewest_keys() -> None:
-    """With min_group, nine keys are three for each worker, and none of a worker that left is kept."""
+def test_new_keys_go_to_the_fewest_keys_in_flight() -> None:
+    """With min_group, nine keys are three for each worker; a key counts once, until its last request has ended."""
     router = made("sglang-router", policy="manual", assignment_mode="min_group")
     seen = replicas(3, in_flight=[5, 0, 0])
-    assert Counter(sent(router, seen, request(session=f"k{i}")) for i in range(9)) == {0: 3, 1: 3, 2: 3}
+    at = {i: sent(router, seen, request(session=f"k{i}")) for i in range(9)}
+    assert Counter(at.values()) == {0: 3, 1: 3, 2: 3}
+    again = request(session="k0")
+    for _ in range(4):
+        assert sent(router, seen, again) == at[0]
+    new = request(session="new")
+    assert router.rank(new, seen, 0.0).scores["keys"] == {0: 3, 1: 3, 2: 3}
+    for ended in range(1, 6):
+        router.finished(again, seen[at[0]], 0.0, tokens=10, served=True)
+        keys = dict.fromkeys(range(3), 3.0) | ({at[0]: 2.0} if ended == 5 else {})
+        assert router.rank(new, seen, 0.0).scores["keys"] == keys
+    assert router.rank(new, seen, 0.0).chances == {at[0]: 1.0}
+
+
+def test_keys_of_a_worker_that_left_are_new() -> None:
+    """They are assigned again, and those of other workers stay."""
+    router = made("sglang-router", policy="manual")
+    seen = replicas(3)
+    at = {i: sent(router, seen, request(session=f"k{i}")) for i in range(9)}
     gone = seen.pop(0)
     router.left(gone, 0.0)
-    moved = [sent(router, seen, request(session=f"k{i}")) for i in range(9)]
-    assert Counter(moved)[1] in (4, 5)
+    for number, home in at.items():
+        ranking = router.rank(request(session=f"k{number}"), seen, 0.0)
+        assert ranking.reason == ("new key" if home == 0 else "key")
 
 
 def test_requests_without_a_key_are_random() -> None:
@@ -190,6 +209,21 @@ def test_sessions_and_not_requests_are_counted() -> None:
     assert set(counts.values()) == {4}
 
 
+def test_requests_without_a_session_go_by_their_text_and_are_not_counted() -> None:
+    """Of the workers with the fewest sessions, the one with the largest hash of text and name."""
+    router = made("vllm-router", policy="sticky_least_loaded")
+    seen = replicas(4)
+    busy = sent(router, seen, request(session="s"))
+    found = set()
+    for number in range(12):
+        asked = request(f"r{number}", prompt=number + 1)
+        rest = [one for one in seen if one.number != busy]
+        expected = max(rest, key=lambda one: ring_hash(f"r{number}:{one.name}")).number
+        assert sent(router, seen, asked) == expected
+        found.add(expected)
+    assert len(found) > 1
+
+
 def test_a_session_that_moved_stays() -> None:
     """When its worker is down it moves for good; a finished session leaves room."""
     router = made("vllm-router", policy="sticky_least_loaded")
@@ -205,7 +239,7 @@ def test_a_session_that_moved_stays() -> None:
     policy = getattr(router, "policy", None)
     assert isinstance(policy, StickyLeastLoaded)
     policy.finish_session("s")
-    assert router.rank(request(session=None), seen, 0.0).chances == {0: 1.0}
+    assert router.rank(request(session=None), seen, 0.0).scores["sessions"] == {0: 0.0, 1: 0.0}
     router.left(seen.pop(other), 0.0)
     assert router.rank(asked, seen, 0.0).reason == "fewest sessions"
 
@@ -245,30 +279,65 @@ def test_bucket_before_its_first_cut() -> None:
 
 
 def test_bucket_after_a_cut() -> None:
-    """After 5 s ranges have equal characters: of prompts 10, 20, 30 and 60, up to 30 and above; old ones leave."""
+    """After 5 s ranges have equal characters: prompts 10, 20, 30 and 60 are cut after 30; older ones leave."""
     router = made("sglang-router", policy="bucket", balance_abs_threshold=1000, chars_per_token=1)
     seen = replicas(2)
     for number, prompt in enumerate((60, 10, 30, 20)):
         assert sent(router, seen, request(f"r{number}", prompt=prompt), 1.0) == 0
     chosen = {n: router.rank(request(f"x{n}", prompt=n), seen, 5.0).chances for n in (1, 30, 31, 500)}
     assert chosen == {1: {0: 1.0}, 30: {0: 1.0}, 31: {1: 1.0}, 500: {1: 1.0}}
-    assert router.rank(request("y"), seen, 9.9).scores["characters"] == {0: 120.0, 1: 0.0}
-    assert router.rank(request("z"), seen, 15.0).scores["characters"] == {0: 0.0, 1: 0.0}
+    assert router.rank(request("y"), seen, 6.0).scores["characters"] == {0: 120.0, 1: 0.0}
+    router.dispatched(request("y", prompt=7), seen[1], 6.1)
+    assert router.rank(request("z"), seen, 6.1).scores["characters"] == {0: 0.0, 1: 7.0}
     seen[1].healthy = False
-    assert router.rank(request("w", prompt=500), seen, 15.0).chances == {0: 1.0}
+    assert router.rank(request("w", prompt=500), seen, 6.1).chances == {0: 1.0}
+
+
+def test_bucket_is_cut_again_only_if_the_work_has_more_than_doubled_or_halved() -> None:
+    """Of 100 characters per worker, prompts of 200 in the next period keep the cut, and those of 201 change it."""
+    for prompt, bound_moves in ((100, False), (101, True)):
+        router = made("sglang-router", policy="bucket", balance_abs_threshold=10_000, chars_per_token=1)
+        seen = replicas(2)
+        for number in range(2):
+            sent(router, seen, request(f"a{number}", prompt=100), 1.0)
+        assert router.rank(request("x", prompt=101), seen, 5.0).chances == {1: 1.0}
+        for number in range(4):
+            sent(router, seen, request(f"b{number}", prompt=prompt), 6.5)
+        assert (router.rank(request("y", prompt=101), seen, 10.0).chances == {0: 1.0}) == bound_moves
+
+
+def test_bucket_begins_again_with_other_workers() -> None:
+    """When a worker joins, the first one holds all lengths again, and characters are counted from 0."""
+    router = made("sglang-router", policy="bucket", balance_abs_threshold=1000, chars_per_token=1)
+    seen = replicas(2)
+    for number, prompt in enumerate((10, 90)):
+        sent(router, seen, request(f"r{number}", prompt=prompt), 1.0)
+    assert router.rank(request("x", prompt=500), seen, 5.0).chances == {1: 1.0}
+    seen.append(Replica(2))
+    ranking = router.rank(request("x", prompt=500), seen, 5.1)
+    assert ranking.chances == {0: 1.0}
+    assert ranking.scores["characters"] == {0: 0.0, 1: 0.0, 2: 0.0}
+
+
+@pytest.mark.parametrize(
+    ("lengths", "bounds"),
+    [([33, 34, 34], [33, 67]), ([5, 10, 15, 20, 24, 26], [20, 26]), ([9], [9, 13]), ([8, 8], [8, 14])],
+)
+def test_cuts_are_those_of_the_program(lengths: list[int], bounds: list[int]) -> None:
+    """The first two are examples of the program's own tests, with three workers; the others by hand."""
+    assert bounds_of(lengths, sum(lengths) // 3, 3) == bounds
 
 
 @examples(100, 1000)
 @given(lengths=st.lists(st.integers(1, 50), min_size=1, max_size=40), workers=st.integers(1, 6))
-def test_ranges_have_equal_shares_but_for_one_prompt(lengths: list[int], workers: int) -> None:
-    """Prompts up to a bound have at least their share of all characters, and less without those of that length."""
-    bounds = equal_shares(lengths, workers)
+def test_ranges_rise_and_hold_the_share(lengths: list[int], workers: int) -> None:
+    """Bounds rise; the prompts in the first range are at least the share of a worker, if there is more than one."""
+    share = sum(lengths) // workers
+    bounds = bounds_of(lengths, share, workers)
     assert len(bounds) == workers - 1
-    assert bounds == sorted(bounds)
-    for part, bound in enumerate(bounds, 1):
-        share = sum(lengths) * part / workers
-        assert sum(n for n in lengths if n <= bound) >= share
-        assert sum(n for n in lengths if n < bound) < share or bound == min(lengths)
+    assert bounds == sorted(set(bounds)) or share == 0
+    if bounds:
+        assert sum(n for n in lengths if n <= bounds[0]) >= share
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,11 @@ class Front:
         """Return the key whose hash decides."""
         if request.session is not None:
             return f"header:{SESSION_HEADER}:{request.session}"
-        return f"request:{request.request_id if request.prompt is None else request.prompt}"
+        return f"request:{self.words(request)}"
+
+    def words(self, request: Request) -> str:
+        """Return the text as one that can be hashed: different for different texts."""
+        return request.request_id if request.prompt is None else str(request.prompt)
 
 
 class NoText(Front):
@@ -70,3 +74,7 @@ class NoText(Front):
     def hashed_key(self, request: Request) -> str:
         """Return the key whose hash decides."""
         return self._front.hashed_key(request)
+
+    def words(self, request: Request) -> str:
+        """Return nothing."""
+        return ""

@@ -1,8 +1,11 @@
-"""`manual`: a routing key stays with the worker that it got first."""
+"""`manual`: a routing key stays with the worker that it got first.
+
+Source, beside recordings: sglang, ``sgl-model-gateway/src/policies/manual.rs`` (commit 0091690b).
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from random import Random
 
@@ -23,12 +26,12 @@ class Manual(Policy):
         super().__init__(settings, random, front)
         self.keys = settings
         self._keys: OrderedDict[str, tuple[tuple[int, ...], float]] = OrderedDict()
-        self._groups: dict[int, int] = {}
+        self._groups: dict[int, Counter[str]] = {}
 
     @property
     def is_independent(self) -> bool:
-        """Whether new keys do not go by requests in flight."""
-        return self.keys.assignment_mode != "min_load"
+        """Whether new keys do not go by what is in flight."""
+        return self.keys.assignment_mode == "random"
 
     def rank(self, request: Request, replicas: Sequence[View], now_s: float) -> Ranking:
         """Return the worker of the key, or those that a new key can get."""
@@ -49,50 +52,45 @@ class Manual(Policy):
         return evenly_among(able, "new key")
 
     def dispatched(self, request: Request, replica: View, now_s: float) -> None:
-        """Keep the key with the worker."""
+        """Keep the key with the worker, and count it as in flight there."""
         key = self.front.key(request)
         if key is None:
             return
+        self._groups.setdefault(replica.number, Counter())[key] += 1
         workers = self._workers(key)
         if replica.number not in workers:
             workers = (*workers[-(_MOST_WORKERS - 1) :], replica.number)
-        self._set(key, workers, now_s)
+        self._keys[key] = (workers, now_s)
+        self._keys.move_to_end(key)
+
+    def finished(self, request: Request, replica: View, now_s: float, *, tokens: int, served: bool) -> None:
+        """Count the key no longer, unless another request with it is in flight there."""
+        key, group = self.front.key(request), self._groups.get(replica.number)
+        if key is not None and group is not None:
+            group[key] -= 1
+            if group[key] <= 0:
+                del group[key]
 
     def left(self, replica: View, now_s: float) -> None:
         """Take it from its keys."""
-        for key, (workers, used_s) in list(self._keys.items()):
-            if replica.number in workers:
-                rest = tuple([number for number in workers if number != replica.number])
-                if rest:
-                    self._set(key, rest, used_s, newest=False)
-                else:
-                    self._forget(key)
         self._groups.pop(replica.number, None)
+        for key, (workers, used_s) in list(self._keys.items()):
+            rest = tuple([number for number in workers if number != replica.number])
+            if rest:
+                self._keys[key] = (rest, used_s)
+            else:
+                del self._keys[key]
 
     def _workers(self, key: str) -> tuple[int, ...]:
         return self._keys.get(key, ((), 0.0))[0]
 
     def _group(self, replica: View) -> int:
-        return self._groups.get(replica.number, 0)
-
-    def _set(self, key: str, workers: tuple[int, ...], used_s: float, *, newest: bool = True) -> None:
-        self._count(self._workers(key), -1)
-        self._count(workers, 1)
-        self._keys[key] = (workers, used_s)
-        if newest:
-            self._keys.move_to_end(key)
-
-    def _forget(self, key: str) -> None:
-        self._count(self._workers(key), -1)
-        del self._keys[key]
-
-    def _count(self, workers: tuple[int, ...], change: int) -> None:
-        if workers:
-            self._groups[workers[0]] = self._groups.get(workers[0], 0) + change
+        """Return how many different keys are in flight there."""
+        return len(self._groups.get(replica.number, ()))
 
     def _expire(self, now_s: float) -> None:
         while self._keys:
             key, (_, used_s) = next(iter(self._keys.items()))
             if now_s - used_s < self.keys.max_idle_secs:
                 return
-            self._forget(key)
+            del self._keys[key]

@@ -54,7 +54,7 @@ class SglangSettings(CacheAwareSettings):
     assignment_mode: Literal["random", "min_load", "min_group"] = Field(
         "random",
         description="manual: which worker a new key gets: any, one with the fewest requests in flight, or one with the "
-        "fewest keys",
+        "fewest keys in flight",
     )
     max_idle_secs: Count = Field(
         14400,

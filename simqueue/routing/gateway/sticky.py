@@ -1,4 +1,7 @@
-"""`sticky_least_loaded`: a session stays with its worker; a new one goes to the worker with the fewest sessions."""
+"""`sticky_least_loaded`: a session stays with its worker; a new one goes to the worker with the fewest sessions.
+
+Source, beside recordings: vllm-router, ``src/policies/sticky_least_loaded.rs`` (commit 335c57e2).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from simqueue.routing.gateway.hashing import ring_hash
 from simqueue.routing.gateway.policy import Policy, lowest
 from simqueue.routing.gateway.settings import VllmRouterSettings
 
+_NOWHERE = (-1, 0.0)
+
 
 class StickyLeastLoaded(Policy):
     """Sessions, and not requests, are counted."""
@@ -26,19 +31,18 @@ class StickyLeastLoaded(Policy):
         self._counts: dict[int, int] = {}
 
     def rank(self, request: Request, replicas: Sequence[View], now_s: float) -> Ranking:
-        """Return the worker of the session if it is healthy, or else one with the fewest sessions."""
+        """Return the worker of the session if it is healthy, or else of those with the fewest sessions one by hash."""
         self._expire(now_s)
         able = healthy(replicas)
         session = self.front.key(request)
         scores = {"sessions": {replica.number: float(self._count(replica)) for replica in replicas}}
         fewest = lowest(able, self._count)
-        if session is None:
-            return Ranking({fewest[0].number: 1.0}, "no session", scores)
-        worker, _ = self._sessions.get(session, (-1, 0.0))
+        worker, _ = self._sessions.get(session, _NOWHERE) if session is not None else _NOWHERE
         if any(replica.number == worker for replica in able):
             return Ranking({worker: 1.0}, "session", scores)
-        chosen = max(fewest, key=lambda replica: ring_hash(f"{session}:{replica.name}"))
-        return Ranking({chosen.number: 1.0}, "fewest sessions", scores)
+        name = self.front.words(request) if session is None else session
+        chosen = max(fewest, key=lambda replica: ring_hash(f"{name}:{replica.name}"))
+        return Ranking({chosen.number: 1.0}, "no session" if session is None else "fewest sessions", scores)
 
     def dispatched(self, request: Request, replica: View, now_s: float) -> None:
         """Keep the session with the worker."""
