@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from simqueue.errors import InputError
 from simqueue.request import Request
+from simqueue.settings import Settings, problems_of
+
+S = TypeVar("S", bound=Settings)
 
 _PIECE = 3
 DEVIATIONS = 4.5
@@ -59,6 +64,15 @@ def recorded_request(
     prompt = tuple((stream, start, length) for stream, start, length in pieces if length)
     tokens = sum(length for _, _, length in prompt)
     return Request(name, arrival_s, tokens, 1, prompt=prompt, session=session)
+
+
+def recorded_settings(settings: type[S], keys: Mapping[str, Any]) -> S:
+    """Return the keys that were recorded; one that is not known here is an error."""
+    try:
+        return settings.model_validate(dict(keys))
+    except ValidationError as error:
+        first = problems_of(error)[0]
+        raise InputError(f"{'.'.join(map(str, first.path))}: {first.text}") from None
 
 
 def decision_differences(chances: Mapping[int, float], recorded: int | None, reason: str = "") -> Iterator[str]:

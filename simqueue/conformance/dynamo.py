@@ -16,6 +16,7 @@ from simqueue.conformance.decisions import (
     decision_differences,
     in_step,
     recorded_request,
+    recorded_settings,
 )
 from simqueue.errors import InputError
 from simqueue.names import unknown
@@ -85,9 +86,14 @@ class Walk:
     """Goes through the steps of one recording."""
 
     def __init__(self, recorded: Mapping[str, Any]) -> None:
-        self.router = KvRouter(DynamoSettings(), Random(0))
+        self.router = KvRouter(recorded_settings(DynamoSettings, recorded.get("config", {})), Random(0))
         size = recorded["block_size"]
-        self.workers = [EventReplica(number, block_size=size) for number in range(recorded["workers"])]
+        budget = recorded.get("max_num_batched_tokens")
+        self.workers = [
+            EventReplica(number, block_size=size, max_num_batched_tokens=budget)
+            for number in range(recorded["workers"])
+        ]
+        self.now_s = 0.0
         self._booked: dict[str, tuple[Request, EventReplica]] = {}
         self._steps: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
             "store": self._store,
@@ -95,6 +101,7 @@ class Walk:
             "clear": self._clear,
             "query": self._query,
             "reserve": self._reserve,
+            "waits": self._waits,
             "book": self._book,
             "prefill_complete": self._prefill_complete,
             "output_block": self._output_block,
@@ -106,6 +113,7 @@ class Walk:
         take = self._steps.get(str(step["op"]))
         if take is None:
             raise InputError(unknown("step", step["op"], self._steps))
+        self.now_s = step.get("at_s", self.now_s)
         return take(step)
 
     def _store(self, step: Mapping[str, Any]) -> Iterator[str]:
@@ -136,10 +144,14 @@ class Walk:
         yield from decision_differences(ranking.chances, step["worker"], ranking.reason)
         worker = self.workers[step["worker"]]
         before = self.router.loads.open_prefill_tokens(worker.number)
-        self.router.dispatched(request, worker, 0.0)
+        self.router.dispatched(request, worker, self.now_s)
         added = self.router.loads.open_prefill_tokens(worker.number) - before
         self._booked[step["id"]] = (request, worker)
         yield from _compared("effective_prefill_tokens", added, step)
+
+    def _waits(self, step: Mapping[str, Any]) -> Iterator[str]:
+        ranking = self._ranked(_request("waits", step))
+        yield from decision_differences(ranking.chances, None, ranking.reason)
 
     def _book(self, step: Mapping[str, Any]) -> Iterator[str]:
         worker = self.workers[step["worker"]]
@@ -149,7 +161,7 @@ class Walk:
         yield from ()
 
     def _prefill_complete(self, step: Mapping[str, Any]) -> Iterator[str]:
-        self.router.first_token(*self._booked[step["id"]], 0.0)
+        self.router.first_token(*self._booked[step["id"]], self.now_s)
         yield from ()
 
     def _output_block(self, step: Mapping[str, Any]) -> Iterator[str]:
@@ -158,11 +170,11 @@ class Walk:
 
     def _free(self, step: Mapping[str, Any]) -> Iterator[str]:
         request, worker = self._booked.pop(step["id"])
-        self.router.finished(request, worker, 0.0, tokens=request.output_tokens, served=True)
+        self.router.finished(request, worker, self.now_s, tokens=request.output_tokens, served=True)
         yield from ()
 
     def _ranked(self, request: Request) -> Ranking:
-        return self.router.rank(request, self.workers, 0.0)
+        return self.router.rank(request, self.workers, self.now_s)
 
 
 def _request(name: str, step: Mapping[str, Any]) -> Request:

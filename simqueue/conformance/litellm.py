@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any
 
-from pydantic import ValidationError
-
-from simqueue.conformance.decisions import SeenReplica, count_differences, decision_differences, in_step
+from simqueue.conformance.decisions import (
+    SeenReplica,
+    count_differences,
+    decision_differences,
+    in_step,
+    recorded_settings,
+)
 from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.request import Request
@@ -17,7 +21,6 @@ from simqueue.routing.litellm.busy import LeastBusy
 from simqueue.routing.litellm.keys import LiteLlmSettings
 from simqueue.routing.litellm.latency import LowestLatency
 from simqueue.routing.litellm.router import STRATEGIES
-from simqueue.settings import problems_of
 
 
 def differences(recorded: Mapping[str, Any]) -> Iterator[str]:
@@ -103,11 +106,7 @@ def _settings(recorded: Mapping[str, Any]) -> LiteLlmSettings:
         "litellm_params": {str(number): given for number, given in enumerate(recorded.get("params", []))},
         "stream": any(step.get("stream", False) for step in recorded["steps"]),
     }
-    try:
-        return LiteLlmSettings.model_validate(keys)
-    except ValidationError as error:
-        first = problems_of(error)[0]
-        raise InputError(f"{'.'.join(map(str, first.path))}: {first.text}") from None
+    return recorded_settings(LiteLlmSettings, keys)
 
 
 def _request(name: str) -> Request:

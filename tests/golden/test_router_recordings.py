@@ -16,7 +16,7 @@ from simqueue.errors import InputError
 FOLDER = Path(__file__).parents[1] / "data" / "routers"
 FILES = sorted(FOLDER.glob("*/*.json.gz"))
 COUNTS = {
-    "dynamo-1.6.1": 21,
+    "dynamo-1.6.1": 31,
     "litellm-1.110.2": 9,
     "sglang-router-0.1.9": 11,
     "sglang-router-0.2.3": 14,
@@ -103,4 +103,23 @@ def test_a_replay_that_needs_the_engine_is_refused() -> None:
     recorded = read_json(FOLDER / "dynamo-1.6.1" / "31_replay_agg_rr_prefix.json.gz")
     recorded["call"]["router_mode"] = "kv_router"
     with pytest.raises(InputError, match="only runs with round_robin"):
+        first_routing_difference(recorded)
+
+
+WEIGHTED = sorted(FOLDER.glob("dynamo-1.6.1/4[0-8]*.json.gz"))
+
+
+@pytest.mark.parametrize("file", WEIGHTED, ids=lambda file: file.name.removesuffix(".json.gz"))
+def test_recordings_tell_keys_apart(file: Path) -> None:
+    """With default values instead of those that were recorded, or without a threshold, decisions differ."""
+    recorded = read_json(file)
+    recorded["config"] = {}
+    assert first_routing_difference(recorded) is not None
+
+
+def test_a_recorded_key_that_is_not_known_is_told() -> None:
+    """Its name is in the line."""
+    recorded = read_json(FOLDER / "dynamo-1.6.1" / "40_credit.json.gz")
+    recorded["config"] = {"overlap_score_credid": 1.0}
+    with pytest.raises(InputError, match="did you mean 'overlap_score_credit'"):
         first_routing_difference(recorded)

@@ -26,7 +26,7 @@ class DynamoSettings(Settings):
         description="without KV events, how long a prompt that was sent counts as cached",
         json_schema_extra={"unit": "s"},
     )
-    overlap_score_credit: float = Field(1.0, ge=0, le=1, description="prefill blocks saved by a cached block")
+    overlap_score_credit: float = Field(1.0, ge=0, description="prefill blocks saved by a cached block")
     overlap_score_credit_decay: float = Field(
         0.0, ge=0, description="how fast the credit falls with prefill work that is open at the worker; 0: not at all"
     )

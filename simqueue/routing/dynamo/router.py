@@ -19,7 +19,7 @@ class Dynamo(Several):
     Settings = DynamoSettings
     settings: DynamoSettings
     summary: ClassVar[str] = "NVIDIA Dynamo: the least work added, by cache and open work; and its simple modes"
-    checked: ClassVar[str] = "kv: recorded decisions of 1.6.1, defaults; other keys and modes: source"
+    checked: ClassVar[str] = "kv: recorded decisions of 1.6.1; other modes: source"
     recovery: ClassVar[Recovery] = Recovery(retries=0, source="ai-dynamo, from memory")
     wants_first_tokens: ClassVar[bool] = True
 
