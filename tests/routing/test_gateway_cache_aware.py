@@ -295,3 +295,17 @@ def test_an_owner_takes_the_place_of_a_creator_that_lost_the_text() -> None:
     one.router.dispatched(asked, one.seen[1], 0.0)
     one.send((1, 0, 20), (12, 0, 5), to=2)
     assert one.rank((1, 0, 20), (8, 0, 5)).chances == {1: 1.0}
+
+
+@pytest.mark.parametrize("version", ["0.1.9", "0.2.3"])
+def test_a_worker_that_lost_its_texts_gets_no_misses_until_a_text_is_inserted(version: str) -> None:
+    """Back to health, it has no characters and still is not the one with the fewest; with a text it counts again."""
+    one = Asked("sglang-router", version, n=2)
+    one.send((1, 0, 20), to=1)
+    one.seen[1].healthy = False
+    one.send((1, 0, 20))
+    one.seen[1].healthy = True
+    one.send((2, 0, 30), to=0)
+    assert one.rank((9, 0, 20)).chances == {0: 1.0}
+    one.router.dispatched(one.asked(((3, 0, 1),)), one.seen[1], 0.0)
+    assert one.rank((9, 0, 20)).chances == {1: 1.0}
