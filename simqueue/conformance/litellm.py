@@ -58,7 +58,7 @@ class Walk:
         return take(step)
 
     def _burst(self, step: Mapping[str, Any]) -> Iterator[str]:
-        ranking = self._ranked("burst")
+        ranking = self._ranked("burst", step.get("prompt_tokens", 0))
         if isinstance(self.router, LowestLatency):
             self.router.looked(self.now_s)
         none = step.get("none", 0)
@@ -89,13 +89,14 @@ class Walk:
         worker = self.workers[step["worker"]]
         if isinstance(self.router, LowestLatency):
             per_token_s = step["seconds"] / step["completion_tokens"]
-            self.router.ended(worker.number, self.now_s, per_token_s, step.get("ttft"))
+            tokens = step.get("prompt_tokens", 0) + step["completion_tokens"]
+            self.router.ended(worker.number, self.now_s, per_token_s, step.get("ttft"), tokens)
         else:
             self.router.finished(_request("done"), worker, self.now_s, tokens=step["tokens"], served=True)
         yield from ()
 
-    def _ranked(self, name: str) -> Ranking:
-        return self.router.rank(_request(name), self.workers, self.now_s)
+    def _ranked(self, name: str, prompt_tokens: int = 0) -> Ranking:
+        return self.router.rank(_request(name, prompt_tokens), self.workers, self.now_s)
 
 
 def _settings(recorded: Mapping[str, Any]) -> LiteLlmSettings:
@@ -109,6 +110,6 @@ def _settings(recorded: Mapping[str, Any]) -> LiteLlmSettings:
     return recorded_settings(LiteLlmSettings, keys)
 
 
-def _request(name: str) -> Request:
-    """Return a request without a prompt: the strategies were asked without messages."""
-    return Request(name, 0.0, 0, 1)
+def _request(name: str, prompt_tokens: int = 0) -> Request:
+    """Return a request; without a prompt where the strategies were asked without messages."""
+    return Request(name, 0.0, prompt_tokens, 1)

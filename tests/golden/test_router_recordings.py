@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parents[1] / "data" / "routers"
 FILES = sorted(FOLDER.glob("*/*.json.gz"))
 COUNTS = {
     "dynamo-1.6.1": 31,
-    "litellm-1.110.2": 9,
+    "litellm-1.110.2": 12,
     "sglang-router-0.1.9": 11,
     "sglang-router-0.2.3": 14,
     "sglang-router-0.2.4": 14,

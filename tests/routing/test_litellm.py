@@ -45,7 +45,7 @@ def chances(router: Router, seen: list[Replica], now_s: float = 0.0, prompt: int
         ({"a-0": {"rpm": 30}, "a-1": {"rpm": 10, "tpm": 7}, "b": {"tpm": 9}}, {0: 0.75, 1: 0.25}),
         ({"a-0": {"rpm": 30}, "a-1": {"weight": 1}}, {1: 1.0}),
         ({"b": {"tpm": 9}}, {2: 1.0}),
-        ({"a-0": {"weight": 0}}, {0: 1 / 3, 1: 1 / 3, 2: 1 / 3}),  # no weight at all
+        ({"a-0": {"weight": 0}, "a-1": {"rpm": 7}}, {1: 1.0}),  # no weight at all: the next value
     ],
 )
 def test_shuffle_takes_the_first_weight_that_is_known(params: dict[str, Any], expected: dict[int, float]) -> None:
@@ -143,6 +143,43 @@ def test_usage_keeps_limits() -> None:
     refused = router.choose(request(prompt=101), seen, 7.0)
     assert (refused.replica, refused.refused) == (None, True)
     assert chances(router, seen, 61.0, prompt=101) == {0: 0.5, 1: 0.5}
+
+
+def test_usage_gives_one_request_less_than_the_limit() -> None:
+    """With a limit of 3 requests in the minute, two are sent there; with one of 1, one; with 0, none."""
+    params = {"replica-0": {"rpm": 3}, "replica-1": {"rpm": 1}, "replica-2": {"rpm": 0}}
+    router, seen = strategy("usage-based-routing-v2", litellm_params=params), replicas(3)
+    for expected in ({0: 0.5, 1: 0.5}, {0: 0.5, 1: 0.5}, {1: 1.0}, {}):
+        assert chances(router, seen) == expected
+        router.dispatched(request(), seen[0 if 0 in expected else 1], 1.0)
+
+
+def test_latency_keeps_limits_of_what_has_ended() -> None:
+    """One of 1 request and one of 150 tokens: both are passed over once these have ended in the minute."""
+    params = {"replica-0": {"rpm": 1}, "replica-1": {"tpm": 150}}
+    router, seen = strategy("latency-based-routing", litellm_params=params), replicas(2)
+    serve(router, seen, 0, (0.0, 0.1, 1.0))
+    assert chances(router, seen, 2.0) == {1: 1.0}
+    assert chances(router, seen, 2.0, prompt=150) == {1: 1.0}
+    assert chances(router, seen, 2.0, prompt=151) == {}
+    serve(router, seen, 1, (2.0, 2.2, 3.0))
+    refused = router.choose(request(), seen, 4.0)
+    assert (refused.replica, refused.refused) == (None, True)
+    assert chances(router, seen, 60.0) == {0: 1.0}
+
+
+@examples(100, 1000)
+@given(
+    times=st.lists(st.integers(1, 64), min_size=1, max_size=9), percentile=st.sampled_from([0.05, 0.25, 0.5, 0.8, 1.0])
+)
+def test_a_percentile_of_times_to_the_first_token(times: list[int], percentile: float) -> None:
+    """The smallest time that at least this share of the samples does not exceed."""
+    router, seen = strategy("latency-based-routing", routing_strategy_args={"ttft_percentile": percentile}), replicas(1)
+    for i, time in enumerate(times):
+        serve(router, seen, 0, (1000.0 * i, 1000.0 * i + time, 1000.0 * i + 99))
+    found = router.rank(request(), seen, 1000.0 * len(times)).scores["mean_s"][0]
+    assert sum(time <= found for time in times) >= percentile * len(times)
+    assert sum(time < found for time in times) < percentile * len(times)
 
 
 STRATEGIES = ["simple-shuffle", "least-busy", "latency-based-routing", "usage-based-routing-v2"]

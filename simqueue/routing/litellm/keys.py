@@ -32,6 +32,9 @@ class LatencyArgs(Settings):
     lowest_latency_buffer: float = Field(
         0.0, ge=0, description="a deployment whose mean is up to this share above the lowest is chosen as well"
     )
+    ttft_percentile: float | None = Field(
+        None, gt=0, le=1, description="for streams, this percentile of the times to the first token; null: their mean"
+    )
     max_latency_list_size: Count = Field(10, ge=1, description="samples of a deployment that are kept")
 
 

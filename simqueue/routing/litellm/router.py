@@ -27,7 +27,7 @@ class LiteLlm(Several):
     Settings = LiteLlmSettings
     settings: LiteLlmSettings
     summary: ClassVar[str] = "LiteLLM: at random by weight, least busy, lowest latency, or lowest usage in the minute"
-    checked: ClassVar[str] = "recorded decisions of 1.110.2; limits of requests per minute and ttl: source"
+    checked: ClassVar[str] = "recorded decisions of 1.110.2; ttl: source"
     recovery: ClassVar[Recovery] = Recovery(retries=2, source="litellm 1.110.2")
     wants_first_tokens: ClassVar[bool] = True
 
