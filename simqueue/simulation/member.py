@@ -143,6 +143,7 @@ class Member:
         """Requests that could run at once."""
         if self.site is None:
             return 0
+        self.site.replica.catch_up()
         policy = self.site.policy
         return max(0, policy.free_seats - policy.waiting_count)
 
@@ -190,12 +191,12 @@ class Member:
         site = self.site
         if site is None:
             return 0.0
+        site.replica.catch_up()
         policy = site.policy
         if signal is Signal.RUNNING:
             return policy.running_count
         if signal is Signal.WAITING:
             return policy.waiting_count
         if signal is Signal.KV_USED:
-            site.replica.catch_up()
             return policy.kv.used / policy.kv.total
         return sum([job.request.prompt_tokens + site.tokens_made(job) for job in self.jobs])
