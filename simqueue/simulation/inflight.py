@@ -128,7 +128,8 @@ class InFlight:
 
     def end_rows(self) -> None:
         """Note the last row of the steps table. Precondition: all steps that run are taken."""
-        self.rows.append(self.part._replace(ends_s=self.ends_s[self.part.past :]))
+        if self.part.past < len(self.ends_s):
+            self.rows.append(self.part._replace(ends_s=self.ends_s[self.part.past :]))
 
     def _take_first(self, policy: Policy, steps: int) -> None:
         if steps > self.steps_taken:

@@ -162,10 +162,12 @@ class Replica:
         rows = [part._replace(ends_s=part.ends_s[: steps - part.past]) for part in running.rows if part.past < steps]
         self._recorder.ran(running.plan, running.start_s, running.ends_s[:steps], rows)
 
-    def steps_ended(self) -> int:
-        """Return how many of the steps in flight have ended; their tokens are not logged yet."""
+    def ticks_ended(self) -> int:
+        """Return how many tokens of each decoding request the steps in flight have made that are not logged yet."""
         running = self._in_flight
-        return 0 if running is None else bisect_right(running.ends_s, clock.now(self.env), 0, running.n)
+        if running is None or not running.plan.ticking:
+            return 0
+        return bisect_right(running.ends_s, clock.now(self.env), 0, running.n)
 
     def catch_up(self) -> None:
         """Let the policy take what was planned before this instant, so that it can be looked at; a fold goes on."""
@@ -326,7 +328,11 @@ class Replica:
         running.n = step
         self._take_repeats(running)
         plan = running.repeat_alone(step)
-        self.policy.take(plan, 1)
+        if running.steps_taken == step:
+            self.policy.take(plan, 1)
+        else:  # taken when the policy was looked at; whoever ends, ends with the last repeat
+            plan.ended.extend(running.plan.ended)
+            running.plan.ended.clear()
         plan.blocks_used = self.policy.kv.used
         running.tail = InFlight(plan, running.planned_s(step), running.end_s, [end_s], 0, running.depth)
         running.tail.taken = True

@@ -166,7 +166,7 @@ class Site:
         """Return how many tokens of a request have been made by now."""
         made = self.log.tokens.made(job)
         if job.joined_tick is not None:
-            made += self.replica.steps_ended()
+            made += self.replica.ticks_ended()
         return min(made, job.output_tokens)
 
     def _finish(self, job: Job, status: Status) -> None:
