@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from simqueue.experiment.build import build_all
+from simqueue.experiment.fleets import parts, rules, steps_of_group, systems
 from simqueue.request import Request
 from simqueue.results.policyrun import PolicyRun
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
@@ -15,6 +16,7 @@ from simqueue.schedulers import Policy
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.simulation.options import NEVER_S
 from simqueue.simulation.recording import Recording
+from simqueue.simulation.simulate_fleet import FleetSimulation
 
 if TYPE_CHECKING:
     from simqueue.results.streaming import Stream
@@ -79,17 +81,31 @@ def replicate(
     traffic = make_traffic(scenario, number, kept=stream is None)
     runs = []
     for policy in scenario.policies:
-        name, step_time = policy.name, policy.step_time
+        name = policy.name
         on_end = _reporter(progress, name, traffic.expected_requests)
         chosen = options(scenario, policy, check=check)
         sinks = None if stream is None else stream.sinks(name)
-        simulation = Simulation(traffic, built[name], step_time, chosen, on_end, sinks=sinks)
+        simulation: Simulation | FleetSimulation
+        if policy.fleet is None:
+            simulation = Simulation(traffic, built[name], policy.step_time, chosen, on_end, sinks=sinks)
+        else:
+            own, how = parts(scenario, policy.fleet), rules(scenario, policy.fleet, number)
+            simulation = FleetSimulation(traffic, own, how, chosen, on_end, sinks)
         recording = simulation.run()
-        outside = step_time.warnings(recording.steps)
-        runs.append(PolicyRun(name, number, replace(recording, warnings=(*recording.warnings, *outside))))
+        runs.append(
+            PolicyRun(name, number, replace(recording, warnings=(*recording.warnings, *_outside(policy, recording))))
+        )
     # streamed requests are not kept, and those of sessions depend on the answers
     fixed = isinstance(traffic.requests, list) and not traffic.session_groups
     return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), built, traffic.notes)
+
+
+def _outside(policy: ResolvedPolicy, recording: Recording) -> list[str]:
+    """Return what the models of step times say about a run."""
+    found = [(name, one.step_time.warnings(steps_of_group(recording, name))) for name, one in systems(policy)]
+    if len(found) == 1:
+        return found[0][1]
+    return [f"{name}: {line}" for name, lines in found for line in lines]
 
 
 def options(scenario: ResolvedScenario, policy: ResolvedPolicy, *, check: bool) -> RunOptions:

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Final
 
+from simqueue.experiment.fleets import steps_of_group, systems
 from simqueue.experiment.offered_load import PolicyLoad, policy_loads
 from simqueue.experiment.replication import Replication
 from simqueue.results.signs import open_arrivals_s
@@ -43,9 +44,13 @@ class RunLoads:
         return {name: replace(load, model_error=self._model_error(name)) for name, load in loads.items()}
 
     def _model_error(self, name: str) -> ModelError | None:
-        policy = self._scenario.policy(name)
-        engine = None if policy.engine is None else policy.scheduler
-        return model_error(policy.step_time, self._first.recordings[name].steps, engine)
+        recording = self._first.recordings[name]
+        errors = []
+        for group, system in systems(self._scenario.policy(name)):
+            engine = None if system.engine is None else system.scheduler
+            errors.append(model_error(system.step_time, steps_of_group(recording, group), engine))
+        known = [error for error in errors if error is not None]
+        return max(known, key=lambda error: error.percent or 0.0) if len(known) == len(errors) else None
 
     @property
     def warnings(self) -> tuple[str, ...]:

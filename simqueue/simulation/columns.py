@@ -29,6 +29,53 @@ Sinks = Callable[[str], Sink]
 """Name of a table -> a new sink for it."""
 
 
+class SharedSink:
+    """A sink that several tables write to: the rows of all of them become one table.
+
+    Parameters
+    ----------
+    sink : Sink
+    writers : int
+        How many tables there are.
+    """
+
+    def __init__(self, sink: Sink, writers: int) -> None:
+        self._sink = sink
+        self._writers = writers
+        self._finished = 0
+        self._table: Table | None = None
+
+    def writer(self, **fixed: int) -> Sink:
+        """Return a sink for one of the tables; `fixed` are columns put before its own, the same in all of its rows."""
+        return _Writer(self, fixed)
+
+    def write(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Take rows of one of the tables."""
+        self._sink.write(columns)
+
+    def finish(self) -> Table | None:
+        """Note that one of the tables is complete; return all rows when the last one is."""
+        self._finished += 1
+        if self._finished == self._writers:
+            self._table = self._sink.finish()
+        return self._table
+
+
+class _Writer:
+    """The sink of one table that shares its sink."""
+
+    def __init__(self, shared: SharedSink, fixed: Mapping[str, int]) -> None:
+        self._shared, self._fixed = shared, fixed
+
+    def write(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        rows = len(next(iter(columns.values())))
+        fixed = {name: np.full(rows, value, dtype=np.int64) for name, value in self._fixed.items()}
+        self._shared.write({**fixed, **columns})
+
+    def finish(self) -> Table:
+        return self._shared.finish() or KeptTable()
+
+
 class Columns:
     """A table under construction: 8 bytes per number, references for text.
 
@@ -42,6 +89,7 @@ class Columns:
         self._columns: dict[str, Any] = {name: [] if kind == "o" else array(kind) for name, kind in kinds.items()}
         self._rows: list[Sequence[Any]] = []
         self._sink: Sink | None = None
+        self._rows_at_once = STREAMED_ROWS
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()))) + len(self._rows)
@@ -51,9 +99,10 @@ class Columns:
         """Names of the columns, in order."""
         return list(self._columns)
 
-    def stream_to(self, sink: Sink) -> None:
-        """Write rows to `sink` in chunks, instead of keeping them."""
+    def stream_to(self, sink: Sink, rows_at_once: int = STREAMED_ROWS) -> None:
+        """Write rows to `sink` in chunks of this many, instead of keeping them."""
         self._sink = sink
+        self._rows_at_once = rows_at_once
 
     def append(self, row: Sequence[Any]) -> None:
         """Add one row, values in the order of the columns."""
@@ -95,9 +144,10 @@ class Columns:
         """
         if self._sink is None:
             return
-        rows = len(self) if all_rows else len(self) // STREAMED_ROWS * STREAMED_ROWS
-        for first in range(0, max(rows, int(all_rows)), STREAMED_ROWS):
-            part = slice(first, min(first + STREAMED_ROWS, rows))
+        size = self._rows_at_once
+        rows = len(self) if all_rows else len(self) // size * size
+        for first in range(0, max(rows, int(all_rows)), size):
+            part = slice(first, min(first + size, rows))
             self._sink.write({name: _as_array(column[part]) for name, column in self._columns.items()})
         if rows:
             for column in self._columns.values():

@@ -126,7 +126,7 @@ class Simulation:
         self.log = ReplicaLog(self.requests, counts_slots=policy.counts_idle_slots, policy=type(policy).__name__)
         if sinks is not None:
             self.requests.stream_to(sinks)
-            self.log.stream_to(sinks)
+            self.log.stream_to(sinks("steps"), sinks("gaps"))
         self._streamed = sinks is not None
         server = OneServer(self.env, self.requests, options.front_end, on_end)
         self._site = Site(self.env, policy, step_time, self.log, self.requests, options, server, observer)

@@ -11,7 +11,7 @@ import simpy
 from simqueue.request import Request
 from simqueue.schedulers.base import Policy
 from simqueue.simulation.books import lives_of, prefix_statistics, ready_s, stays_of, sum_or_none, sum_prefix
-from simqueue.simulation.columns import Reordered
+from simqueue.simulation.columns import ROWS_AT_ONCE, STREAMED_ROWS, Reordered, SharedSink, Sinks
 from simqueue.simulation.fleet import Fleet
 from simqueue.simulation.fleet_rules import FleetRules, Part
 from simqueue.simulation.invariants import verify_fleet
@@ -40,6 +40,9 @@ class FleetSimulation:
     options : RunOptions
     on_end : callable, optional
         Called with the number of requests that have ended, each time one ends.
+    sinks : callable, optional
+        Where the tables go during the run; by default they are kept in memory. Steps of all replicas are then one table
+        in the order in which they were written: in order of time for each replica.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class FleetSimulation:
         rules: FleetRules,
         options: RunOptions,
         on_end: Callable[[int], None] | None = None,
+        sinks: Sinks | None = None,
     ) -> None:
         self.env = simpy.Environment()
         self.options = options
@@ -56,6 +60,9 @@ class FleetSimulation:
         self._parts, self._rules = parts, rules
         self.members = [self._member(number, part) for number, part in enumerate(parts)]
         self.fleet = Fleet(self.env, self.requests, rules, self.members, options.front_end, on_end)
+        self._streamed = sinks is not None
+        if sinks is not None:
+            self._stream_to(sinks)
         look_from_time_to_time(self.env, self.members, rules.ages, rules.router.reads)
         self._lives = Lives(self.env, self.fleet, rules)
         self._play = Play(self.env, requests, self.fleet, self.requests, options)
@@ -68,6 +75,13 @@ class FleetSimulation:
 
     def _site(self, step_time: StepTime, log: ReplicaLog, policy: Policy) -> Site:
         return Site(self.env, policy, step_time, log, self.requests, self.options, self.fleet)
+
+    def _stream_to(self, sinks: Sinks) -> None:
+        self.requests.stream_to(sinks)
+        steps, gaps = (SharedSink(sinks(name), len(self.members)) for name in ("steps", "gaps"))
+        rows = max(ROWS_AT_ONCE, STREAMED_ROWS // len(self.members))
+        for member in self.members:
+            member.log.stream_to(steps.writer(replica=member.number), gaps.writer(), rows)
 
     def run(self) -> Recording:
         """Run to the horizon, or until nothing is left to do.
@@ -103,7 +117,8 @@ class FleetSimulation:
 
     def _recording(self, end_s: float, warnings: Sequence[str]) -> Recording:
         """Return everything as columns: requests in order of arrival, steps replica after replica."""
-        gaps = _joined([member.log.tokens.gaps() for member in self.members])
+        gaps = self._together([member.log.tokens.gaps() for member in self.members])
+        steps = self._together([self._numbered(member) for member in self.members])
         requests = Reordered(self.requests.rows.arrays(), by="index")
         facts = tuple(self._facts(member, end_s) for member in self.members)
         record = FleetRecord(
@@ -113,8 +128,8 @@ class FleetSimulation:
             stays=stays_of(self.fleet.stays),
         )
         return Recording(
-            requests=dict(requests),
-            steps=_joined([_with_replica(member.log.rows.arrays(), member.number) for member in self.members]),
+            requests=requests if self._streamed else dict(requests),
+            steps=steps,
             gaps=gaps,
             blocks_total=sum(one.blocks_total for one in facts),
             blocks_peak=sum(one.blocks_peak for one in facts),
@@ -146,13 +161,15 @@ class FleetSimulation:
             prefix=sum_prefix(map(prefix_statistics, kvs)),
         )
 
+    def _numbered(self, member: Member) -> Table:
+        """Return the steps of a replica with its number."""
+        steps = member.log.rows.arrays()
+        if self._streamed:
+            return steps
+        return KeptTable({"replica": np.full(len(steps["start_s"]), member.number, dtype=np.int64), **steps})
 
-def _with_replica(steps: Table, number: int) -> Table:
-    """Return the steps of a replica with its number."""
-    rows = len(steps["start_s"])
-    return KeptTable({"replica": np.full(rows, number, dtype=np.int64), **steps})
-
-
-def _joined(tables: Sequence[Table]) -> Table:
-    """Return tables with the same columns as one."""
-    return KeptTable({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
+    def _together(self, tables: Sequence[Table]) -> Table:
+        """Return tables with the same columns as one."""
+        if self._streamed:
+            return tables[-1]
+        return KeptTable({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
