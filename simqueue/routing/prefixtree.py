@@ -77,6 +77,7 @@ class PrefixTree:
         self._alphabet = alphabet or Alphabet()
         self._root = Node((), 0, None, None)
         self._sizes: dict[int, int] = {}
+        self._owned: dict[int, dict[Node, None]] = {}
         self._time = 0
 
     @property
@@ -101,6 +102,7 @@ class PrefixTree:
         """Give `text` to `owner`: every node on its way is used now; nodes are split where texts part."""
         self._time += 2
         self._sizes.setdefault(owner, 0)
+        self._owned.setdefault(owner, {})
         node, place = self._root, START
         while place.piece < len(text):
             child = node.children.get(self._symbol(text, place))
@@ -121,7 +123,7 @@ class PrefixTree:
 
     def remove(self, owner: int) -> None:
         """Take everything from `owner`."""
-        self.take(list(self._nodes_of(owner)), owner)
+        self.take(list(self._owned.pop(owner, ())), owner)
         self._sizes.pop(owner, None)
 
     def leaving(self, owner: int, most: int, age: Callable[[int], Any] | None = None) -> list[Node]:
@@ -140,7 +142,7 @@ class PrefixTree:
         size = self._sizes.get(owner, 0)
         if size <= most:
             return []
-        below = dict.fromkeys(self._nodes_of(owner), 0)
+        below = dict.fromkeys(self._owned[owner], 0)
         for node in below:
             if node.parent in below:
                 below[node.parent] += 1
@@ -163,6 +165,7 @@ class PrefixTree:
         """Take nodes from `owner`; those without an owner are gone."""
         for node in nodes:
             self._sizes[owner] -= node.length
+            self._owned.get(owner, {}).pop(node, None)
             del node.last_use[owner]
             if not node.last_use and node.parent is not None:
                 node.parent.children.pop(self._symbol(node.label, START), None)
@@ -190,6 +193,9 @@ class PrefixTree:
                 raise RuntimeError("the length of a node is not that of its label")
             for owner in node.last_use:
                 sizes[owner] += node.length
+        owned = {owner: [node for node in self._nodes() if owner in node.last_use] for owner in self._owned}
+        if any(set(nodes) != set(self._owned[owner]) for owner, nodes in owned.items()):
+            raise RuntimeError("the nodes of an owner are not those that have it")
         if sizes != self._sizes:
             raise RuntimeError(f"sizes are {self._sizes}, the nodes have {sizes}")
 
@@ -207,6 +213,8 @@ class PrefixTree:
         head, tail = divided(lower.label, at)
         upper = Node(head, at, lower.parent, lower.creator)
         upper.last_use = dict(lower.last_use)
+        for owner in upper.last_use:
+            self._owned[owner][upper] = None
         if lower.parent is not None:
             lower.parent.children[self._symbol(head, START)] = upper
         lower.label, lower.length, lower.parent = tail, lower.length - at, upper
@@ -216,16 +224,8 @@ class PrefixTree:
     def _use(self, node: Node, owner: int) -> None:
         if owner not in node.last_use:
             self._sizes[owner] += node.length
+            self._owned[owner][node] = None
         node.last_use[owner] = self._time
-
-    def _nodes_of(self, owner: int) -> Iterator[Node]:
-        """Yield the nodes of `owner`, each after the one above it."""
-        left = [self._root]
-        while left:
-            for child in left.pop().children.values():
-                if owner in child.last_use:
-                    left.append(child)
-                    yield child
 
     def _nodes(self) -> Iterator[Node]:
         """Yield all nodes but the root."""
