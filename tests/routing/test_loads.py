@@ -64,3 +64,17 @@ def test_a_central_queue_lets_go_where_a_seat_is_free(seen: list[Replica]) -> No
     fewest = min((one.in_flight for one in free), default=0)
     best = [one.number for one in free if one.in_flight == fewest]
     assert made("central_queue").rank(request(), seen, 0.0).chances == {number: 1 / len(best) for number in best}
+
+
+def test_without_a_free_seat_requests_wait_at_the_router() -> None:
+    """Seats of replicas that are down do not count."""
+    seen = replicas(2, free_seats=[0, 3], healthy=[True, False])
+    assert made("central_queue").choose(request(), seen, 0.0) == (None, "no free seat", False)
+    assert made("central_queue").rank(request(), seen, 0.0).chances == {}
+
+
+def test_reasons_are_short_words() -> None:
+    """They are a column of the table of requests."""
+    reasons = {kind: made(kind).choose(request(), replicas(2), 0.0).reason for kind in ("least_kv", "power_of_two")}
+    assert reasons == {"least_kv": "least loaded", "power_of_two": "best of 2"}
+    assert made("power_of_two", choices=3).choose(request(), replicas(2), 0.0).reason == "best of 3"

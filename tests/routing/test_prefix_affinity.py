@@ -101,9 +101,10 @@ def test_prompts_without_tokens_share_nothing() -> None:
     assert sent.tokens(request("a")) == {0: 100}
 
 
-def test_the_record_is_as_large_as_the_pool() -> None:
-    """Of 50 prompts of 100 tokens a record of a pool of 1,000 keeps the last ones, at most ten and at least eight."""
-    sent, seen = Sent(None), [Replica(0, kv_tokens=1000)]
+@pytest.mark.parametrize(("pool", "most"), [(1000, None), (10**6, 1000)])
+def test_the_record_is_as_large_as_the_pool_or_as_is_said(pool: int, most: int | None) -> None:
+    """Of 50 prompts of 100 tokens, room for 1,000 tokens keeps the last ones, at most ten and at least eight."""
+    sent, seen = Sent(most), [Replica(0, kv_tokens=pool)]
     for i in range(50):
         sent.add(request(f"r{i}"), seen[0])
     kept = [i for i in range(50) if sent.tokens(request(f"r{i}"))]
@@ -140,3 +141,13 @@ def test_equal_prompts_do_not_overload_a_replica(keys: Keys) -> None:
         one.in_flight += 1
         one.cached = {f"r{j}": 100 for j in range(i, 201)}
     assert max(one.in_flight for one in seen) - min(one.in_flight for one in seen) <= 5
+
+
+def test_loads_are_unequal_above_the_balance() -> None:
+    """A difference of exactly `balance_abs`, or exactly `balance_rel` times the fewest, is not too unequal."""
+    cached: list[Keys] = [{"r": 100}, {}]
+    loads = {(3, 1): "hit", (4, 2): "hit", (4, 1): "unequal loads", (6, 3): "hit", (7, 3): "unequal loads"}
+    for (busy, idle), reason in loads.items():
+        seen = replicas(2, cached=cached, in_flight=[busy, idle])
+        router = made("prefix_affinity", balance_abs=2, balance_rel=2)
+        assert router.choose(request(), seen, 0.0).reason == reason

@@ -101,3 +101,18 @@ def test_one_session_cannot_overload_its_replica() -> None:
     assert max(one.in_flight for one in seen) <= math.ceil(1.25 * 100 / 10)
     assert not router.is_independent
     assert made("session_affinity").is_independent
+
+
+def test_the_bound_counts_the_request_itself_and_reasons_say_why() -> None:
+    """With two requests at home and none elsewhere, three in all, a bound of 1.25 gives each at most two."""
+    seen, router = replicas(2), made("session_affinity", load_factor=1.25)
+    asked = request(session="s")
+    first = router.choose(asked, seen, 0.0)
+    assert (first.replica is not None, first.reason) == (True, "session")
+    assert first.replica is not None
+    home, other = seen[first.replica], seen[1 - first.replica]
+    home.in_flight = 2
+    assert router.choose(asked, seen, 0.0) == (other.number, "over the bound", False)
+    home.healthy = False
+    assert router.choose(asked, seen, 0.0) == (other.number, "home is down", False)
+    assert router.choose(request(), replicas(2), 0.0).reason == "no session"

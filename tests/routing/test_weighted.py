@@ -53,3 +53,24 @@ def test_a_replica_that_is_down_has_no_turn() -> None:
     """The others share the turns by weight, and it goes on where it was when it is back."""
     seen = replicas(3, weight=[2.0, 1.0, 1.0], healthy=[True, False, True])
     assert Counter(turns(seen, 9)) == {0: 6, 2: 3}
+
+
+def test_a_replica_that_has_left_begins_again() -> None:
+    """Turns after a replica has left and come back are those of new replicas, as far as it is concerned."""
+    router, seen = made("weighted", smooth=True), replicas(2, weight=[3.0, 1.0])
+    router.choose(request(), seen, 0.0)
+    router.dispatched(request(), seen[0], 0.0)
+    assert router.rank(request(), seen, 0.0).scores == {"gained": {0: 2, 1: 2}}
+    router.left(seen[0], 0.0)
+    assert router.rank(request(), seen, 0.0).scores == {"gained": {0: 3, 1: 2}}
+
+
+def test_turns_count_once_for_each_question() -> None:
+    """A second dispatch without a question of its own changes nothing."""
+    router, seen = made("weighted", smooth=True), replicas(2)
+    router.choose(request(), seen, 0.0)
+    router.dispatched(request(), seen[0], 0.0)
+    before = router.rank(request(), seen, 0.0)
+    router.dispatched(request(), seen[1], 0.0)
+    router.dispatched(request(), seen[1], 0.0)
+    assert router.rank(request(), seen, 0.0).scores["gained"][0] == before.scores["gained"][0] + 1
