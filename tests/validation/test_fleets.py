@@ -1,0 +1,100 @@
+"""Fleets whose replicas serve one request after another, against the theory of routing.
+
+Each runs with eight fixed seeds; the mean of the seeds lies within four standard errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import pytest
+
+from simqueue.statistics.intervals import mean_interval
+from simqueue.theory.choices import shortest_of_drawn_queues, shortest_queue
+from simqueue.theory.many_servers import mmc
+from simqueue.theory.routing import random_split, round_robin
+from studies.fleet.exact import SERVICE_S, Size, mean_waits, played
+
+SERVERS, LOAD = 3, 0.7
+SIZE = Size(requests=300, replications=8)
+OFFERED = SERVERS * LOAD
+THEORY: Mapping[str, float] = {
+    "random": random_split(SERVERS, OFFERED, 1, 2).mean_wait_s,
+    "round_robin": round_robin(SERVERS, OFFERED, 1).mean_wait_s,
+    "power_of_two": shortest_of_drawn_queues(SERVERS, 2, OFFERED, 1).mean_wait_s,
+    "join_shortest_queue": shortest_queue(SERVERS, OFFERED, 1).mean_wait_s,
+    "central_queue": mmc(SERVERS, OFFERED, 1).mean_wait_s,
+}
+"""Router -> mean wait in services."""
+
+
+def fleets(routers: Mapping[str, Any], servers: int = SERVERS, **more: Any) -> dict[str, dict[str, Any]]:
+    """Return a fleet for each router, by its name."""
+    return {name: {"replicas": servers, "router": router, **more} for name, router in routers.items()}
+
+
+def test_waits_of_exponential_services() -> None:
+    """At random, in turn, the shorter of two, the shortest, one queue: each mean wait is that of its theory."""
+    waits = mean_waits(played(fleets({name: name for name in THEORY}), LOAD, SIZE))
+    away = {name: (waits[name].value - wait) / (waits[name].error or 0) for name, wait in THEORY.items()}
+    assert away == {name: pytest.approx(0, abs=4) for name in THEORY}
+
+
+def test_waits_of_constant_services() -> None:
+    """A random split of equal services is M/D/1 at each replica."""
+    (found,) = mean_waits(played(fleets({"random": "random"}), LOAD, SIZE, "constant")).values()
+    assert (found.value - random_split(SERVERS, OFFERED, 1, 1).mean_wait_s) / (found.error or 0) == pytest.approx(
+        0, abs=4
+    )
+
+
+def test_the_order_of_routers() -> None:
+    """On the same traffic, waits rise from the shortest queue over the shorter of two and turns to a random split."""
+    order = ["join_shortest_queue", "power_of_two", "round_robin", "random"]
+    waits = mean_waits(played(fleets({name: name for name in order}, 6), 0.9, Size(400, 2)))
+    assert sorted(order, key=lambda name: waits[name].value) == order
+
+
+def herded(seed: int, servers: int, load: float, age: float, requests: int) -> float:
+    """Return the mean wait where each request joins a queue that was the shortest at the last look, by Lindley."""
+    random = Random(seed)
+    ends: list[list[float]] = [[0.0] for _ in range(servers)]
+    now = look = 0.0
+    ties, waits = [0], []
+    for _ in range(requests):
+        now += random.expovariate(servers * load)
+        if now >= look:
+            look = now - now % age
+            lengths = [sum(end > look for end in queue) for queue in ends]
+            ties = [i for i, length in enumerate(lengths) if length == min(lengths)]
+            ends = [[end for end in queue if end > look] or queue[-1:] for queue in ends]
+            look += age
+        queue = ends[random.choice(ties)]
+        start = max(now, queue[-1])
+        waits.append(start - now)
+        queue.append(start + random.expovariate(1))
+    return sum(waits[requests // 5 :]) / len(waits[requests // 5 :])
+
+
+def test_old_signals_herd() -> None:
+    """Waits are those of a calculation of their own: better than random with young signals, worse with old ones."""
+    ages = (0.5, 6.0)
+    made = {
+        f"age-{age:g}".replace(".", "-"): {
+            "replicas": 4,
+            "router": "join_shortest_queue",
+            "signals": {"every_s": age * SERVICE_S},
+        }
+        for age in ages
+    }
+    at_random = random_split(4, 4 * LOAD, 1, 2).mean_wait_s
+    found = list(mean_waits(played(made, LOAD, Size(500, 5))).values())
+    for age, one in zip(ages, found, strict=True):
+        expected = mean_interval([herded(seed, 4, LOAD, age, 10_000) for seed in range(8)])
+        error = math.hypot(one.error or 0, expected.error or 0)
+        assert (one.value - expected.value) / error == pytest.approx(0, abs=4)
+    assert found[0].value < at_random / 2
+    assert found[1].value > at_random
