@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
-from multiprocessing import get_context
-from random import Random
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simqueue.experiment.build import build
-from simqueue.scenario import from_mapping
-from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
-from simqueue.scenario.traffic import make_traffic
-from simqueue.simulation import RunOptions
-from simqueue.simulation.fleet_rules import FleetRules, Part
-from simqueue.simulation.simulate_fleet import FleetSimulation
+import simqueue as sq
 from simqueue.statistics.intervals import Estimate, mean_interval
 
 SERVICE_S: Final = 0.06
@@ -93,13 +83,15 @@ def played(
     workers : int
         Number of processes. The results are the same.
     """
-    play = partial(_replication, _scenario(fleets, load, size, service))
-    if workers == 1:
-        runs = list(map(play, range(size.replications)))
-    else:
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            runs = list(pool.map(play, range(size.replications)))
-    return {name: [run[name] for run in runs] for name in fleets}
+    result = sq.run(_scenario(fleets, load, size, service), check=False, workers=workers)
+    runs: dict[str, list[Played]] = {name: [] for name in fleets}
+    for run in result.runs:
+        requests = run.recording.requests
+        arrival_s, start_s, end_s, replica = (
+            np.asarray(requests[name]) for name in ("arrival_s", "first_scheduled_s", "last_token_s", "replica")
+        )
+        runs[run.policy].append(Played(arrival_s, start_s, end_s, replica, result.warmup_s))
+    return runs
 
 
 def mean_waits(runs: Mapping[str, list[Played]]) -> dict[str, Estimate]:
@@ -114,6 +106,7 @@ def _scenario(fleets: Mapping[str, Mapping[str, Any]], load: float, size: Size, 
     step = {"kind": "linear", "overhead_s": 1e-9, "per_decode_s": 0, "per_prefill_token_s": SERVICE_S / _TOKENS}
     return {
         "seed": 7,
+        "replications": size.replications,
         "warmup_s": _WARM_UP * requests / rate,
         "step_time": step,
         "kv_cache": {"layout": "paged", "block_size": 16, "blocks": 1_000_000},
@@ -125,28 +118,3 @@ def _scenario(fleets: Mapping[str, Mapping[str, Any]], load: float, size: Size, 
         },
         "policies": {name: {**policy, "fleet": dict(fleet)} for name, fleet in fleets.items()},
     }
-
-
-def _replication(scenario: Mapping[str, Any], number: int) -> dict[str, Played]:
-    resolved = from_mapping(dict(scenario)).resolve()
-    return {policy.name: _run(resolved, policy, number) for policy in resolved.policies}
-
-
-def _run(scenario: ResolvedScenario, policy: ResolvedPolicy, number: int) -> Played:
-    fleet = policy.fleet
-    if fleet is None:
-        raise ValueError(f"policy {policy.name} has no fleet")
-    (group,) = fleet.groups
-    make = partial(build, group.policy, reject_oversized=False)
-    parts = [Part(name, group.name, group.weight, make, group.policy.step_time) for name in fleet.names]
-    rules = FleetRules(
-        router=fleet.make_router(Random(f"router {number}")),
-        random=lambda purpose: Random(f"{purpose} {number}"),
-        ages=fleet.ages,
-        recovery=fleet.recovery,
-    )
-    requests = FleetSimulation(make_traffic(scenario, number), parts, rules, RunOptions()).run().requests
-    arrival_s, start_s, end_s, replica = (
-        np.asarray(requests[name]) for name in ("arrival_s", "first_scheduled_s", "last_token_s", "replica")
-    )
-    return Played(arrival_s, start_s, end_s, replica, float(scenario.warmup_s))
