@@ -350,6 +350,11 @@ class Fleet(OneServer):
         if self.on_attempt is not None:
             self.on_attempt(member, went_well)
 
+    @property
+    def holds(self) -> bool:
+        """Whether requests wait for the router's choice."""
+        return bool(self._held)
+
     def ask_again(self) -> None:
         """Ask the router again for the requests that it holds, when everything else of this instant is known."""
         if self._held and not self._asks_again:

@@ -63,7 +63,7 @@ class FleetSimulation:
         self._streamed = sinks is not None
         if sinks is not None:
             self._stream_to(sinks)
-        look_from_time_to_time(self.env, self.members, rules.ages, rules.router.reads)
+        look_from_time_to_time(self.env, self.members, rules.ages, rules.router.reads, self.fleet)
         self._lives = Lives(self.env, self.fleet, rules)
         self._play = Play(self.env, requests, self.fleet, self.requests, options)
 

@@ -5,7 +5,7 @@ A run is over when nothing else is left to happen. What would happen to the repl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sized
 from typing import Any
 
 import simpy
@@ -21,7 +21,7 @@ class _Watching(Event):
 class _Standby(Event):
     """An event that keeps the run going as long as requests are inside: a replica that comes back can serve them."""
 
-    inside: Collection[object]
+    inside: Sized
 
 
 def watch(env: simpy.Environment, time_s: float, order: float, act: Callable[[], None]) -> None:
@@ -29,9 +29,7 @@ def watch(env: simpy.Environment, time_s: float, order: float, act: Callable[[],
     _put(_Watching(env), time_s, order, act)
 
 
-def stand_by(
-    env: simpy.Environment, time_s: float, order: float, act: Callable[[], None], inside: Collection[object]
-) -> None:
+def stand_by(env: simpy.Environment, time_s: float, order: float, act: Callable[[], None], inside: Sized) -> None:
     """As `watch`, but the run is not over as long as there are requests `inside`."""
     event = _Standby(env)
     event.inside = inside
