@@ -13,7 +13,7 @@ from typing import NamedTuple
 from simqueue.request import Request
 from simqueue.routing.base import Choice, Ranking, View, drawn, healthy
 from simqueue.routing.gateway.front import Front
-from simqueue.routing.gateway.policy import Policy, least_loaded, loads, lowest
+from simqueue.routing.gateway.policy import Policy, is_healthy, least_loaded, loads, lowest
 from simqueue.routing.gateway.rules import Rules
 from simqueue.routing.gateway.settings import CacheAwareSettings
 from simqueue.routing.gateway.single import exceeds, ratio, single
@@ -59,6 +59,7 @@ class CacheAware(Policy):
         self.tree = PrefixTree(front.alphabet)
         self._purged: dict[int, None] = {}
         self._next_eviction_s = settings.eviction_interval_secs or math.inf
+        self._threshold = single(settings.cache_threshold)
         self._last: tuple[str, Decision] | None = None
 
     # -- questions -----------------------------------------------------------------------------------------------
@@ -74,48 +75,53 @@ class CacheAware(Policy):
         chances, decision = self._chances(request, replicas, now_s)
         return Choice(drawn(self.random, chances), decision.reason)
 
-    def _chances(self, request: Request, replicas: Sequence[View], now_s: float) -> tuple[dict[int, float], Decision]:
+    def _chances(
+        self, request: Request, replicas: Sequence[View], now_s: float
+    ) -> tuple[Mapping[int, float], Decision]:
         self._evict_if_due(now_s)
-        able = healthy(replicas)
-        decision = self._decide(request, replicas, able)
-        well = dict.fromkeys(replica.number for replica in able)
-        decision = decision._replace(down=next((number for number in decision.meant if number not in well), None))
+        decision = self._decide(request, replicas)
+        down = [number for number in decision.meant if not is_healthy(replicas, number)]
+        if down:
+            decision = decision._replace(down=down[0])
         self._last = (request.request_id, decision)
+        if decision.meant and not down:
+            return decision.meant, decision
+        first = next(replica.number for replica in replicas if replica.healthy)
         chances: dict[int, float] = {}
-        for number, chance in (decision.meant or {able[0].number: 1.0}).items():
-            target = number if number in well else able[0].number
+        for number, chance in (decision.meant or {first: 1.0}).items():
+            target = first if number in down else number
             chances[target] = chances.get(target, 0.0) + chance
         return chances, decision
 
-    def _decide(self, request: Request, replicas: Sequence[View], able: Sequence[View]) -> Decision:
+    def _decide(self, request: Request, replicas: Sequence[View]) -> Decision:
         in_flight = [replica.in_flight for replica in replicas]
         keys = self.keys
         if exceeds(max(in_flight), min(in_flight), keys.balance_abs_threshold, keys.balance_rel_threshold):
-            return Decision({least_loaded(able).number: 1.0}, "imbalanced")
+            return Decision(_least(replicas, in_flight), "imbalanced")
         text = self.front.text(request)
         match = self._find(text)
         units = self.front.units
-        if ratio(units(match.matched), units(length_of(text))) > single(keys.cache_threshold):
-            return Decision(self._owner(match, able), "hit", match)
-        return Decision(self._missed(replicas, able), "miss", match)
+        if ratio(units(match.matched), units(length_of(text))) > self._threshold:
+            return Decision(self._owner(match, replicas), "hit", match)
+        if self.rules.miss == "least loaded":
+            return Decision(_least(replicas, in_flight), "miss", match)
+        return Decision(self._smallest(replicas), "miss", match)
 
     def _find(self, text: Text) -> Match:
         match = self.tree.find(text)
         whole = self.front.whole(match.matched)
         return match if whole == match.matched else self.tree.find(divided(text, whole)[0])
 
-    def _owner(self, match: Match, able: Sequence[View]) -> dict[int, float]:
+    def _owner(self, match: Match, replicas: Sequence[View]) -> dict[int, float]:
         owners = match.owners
         if self.rules.owner == "creator" and match.node.creator in match.node.last_use:
             return {match.node.creator: 1.0}
         if self.rules.owner == "least loaded":
-            having = [replica for replica in able if replica.number in match.node.last_use]
+            having = [one for one in replicas if one.number in match.node.last_use and one.healthy]
             return {least_loaded(having).number: 1.0} if having else {owners[0]: 1.0}
         return dict.fromkeys(owners, 1 / len(owners))
 
-    def _missed(self, replicas: Sequence[View], able: Sequence[View]) -> dict[int, float]:
-        if self.rules.miss == "least loaded":
-            return {least_loaded(able).number: 1.0}
+    def _smallest(self, replicas: Sequence[View]) -> dict[int, float]:
         known = [replica for replica in replicas if replica.number not in self._purged]
         smallest = lowest(known, lambda replica: self.tree.sizes.get(replica.number, 0)) if known else []
         return {replica.number: 1 / len(smallest) for replica in smallest}
@@ -172,3 +178,9 @@ class CacheAware(Policy):
             interval_s = self.keys.eviction_interval_secs
             self._next_eviction_s = (now_s // interval_s + 1) * interval_s
             self.evict()
+
+
+def _least(replicas: Sequence[View], in_flight: Sequence[int]) -> dict[int, float]:
+    """Return the first healthy worker with the fewest requests in flight; that of all is healthy nearly always."""
+    first = replicas[in_flight.index(min(in_flight))]
+    return {(first if first.healthy else least_loaded(healthy(replicas))).number: 1.0}

@@ -31,6 +31,13 @@ def least_loaded(replicas: Sequence[View]) -> View:
     return min(replicas, key=lambda replica: replica.in_flight)
 
 
+def is_healthy(replicas: Sequence[View], number: int) -> bool:
+    """Return whether the replica with a number is there and healthy."""
+    if number < len(replicas) and replicas[number].number == number:  # nearly always its place
+        return replicas[number].healthy
+    return any(replica.healthy for replica in replicas if replica.number == number)
+
+
 def loads(replicas: Sequence[View]) -> dict[int, float]:
     """Return the requests in flight, for the scores of a `Ranking`."""
     return {replica.number: float(replica.in_flight) for replica in replicas}
