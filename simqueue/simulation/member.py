@@ -145,7 +145,9 @@ class Member:
             return 0
         self.site.replica.catch_up()
         policy = self.site.policy
-        return max(0, policy.free_seats - policy.waiting_count)
+        # those on their way or in its front end will need a seat too
+        without_seat = max(policy.waiting_count, self.in_flight - policy.running_count)
+        return max(0, policy.free_seats - without_seat)
 
     @property
     def running(self) -> int:

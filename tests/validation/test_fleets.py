@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import simqueue as sq
 from simqueue.statistics.intervals import mean_interval
 from simqueue.theory.choices import shortest_of_drawn_queues, shortest_queue
 from simqueue.theory.many_servers import mmc
@@ -56,6 +57,37 @@ def test_the_order_of_routers() -> None:
     order = ["join_shortest_queue", "power_of_two", "round_robin", "random"]
     waits = mean_waits(played(fleets({name: name for name in order}, 6), 0.9, Size(400, 2)))
     assert sorted(order, key=lambda name: waits[name].value) == order
+
+
+@pytest.mark.parametrize("front_end", [{}, {"front_end": {"request_ms": 10}}])
+def test_a_central_queue_counts_the_requests_on_their_way(front_end: dict[str, Any]) -> None:
+    """Requests of 50 ms, 10 ms on their way: each seat takes one every 60 ms, and the others wait at the router."""
+    result = sq.run(
+        {
+            "step_time": {"kind": "constant", "seconds": 0.05},
+            "workload": {
+                "arrivals": {"process": "all_at_once"},
+                "prompt_tokens": {"distribution": "constant", "value": 10},
+                "output_tokens": {"distribution": "constant", "value": 1},
+                "num_requests": 9,
+            },
+            "kv_cache": {"layout": "paged", "block_size": 16, "blocks": 100},
+            "policies": {
+                "p": {
+                    "scheduler": "continuous",
+                    "max_num_seqs": 1,
+                    "fleet": {
+                        "replicas": 3,
+                        "router": "central_queue",
+                        **({} if front_end else {"router_time": {"latency_ms": 10}}),
+                    },
+                    **front_end,
+                }
+            },
+        }
+    )
+    starts = sorted(result.requests["first_scheduled_s"])
+    assert starts == pytest.approx([0.01] * 3 + [0.07] * 3 + [0.13] * 3)
 
 
 def herded(seed: int, servers: int, load: float, age: float, requests: int) -> float:
