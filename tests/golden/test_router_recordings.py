@@ -16,7 +16,7 @@ from simqueue.errors import InputError
 FOLDER = Path(__file__).parents[1] / "data" / "routers"
 FILES = sorted(FOLDER.glob("*/*.json.gz"))
 COUNTS = {
-    "dynamo-1.6.1": 31,
+    "dynamo-1.6.1": 32,
     "litellm-1.110.2": 12,
     "sglang-router-0.1.9": 11,
     "sglang-router-0.2.3": 14,
@@ -98,12 +98,18 @@ def test_an_idle_decode_worker_takes_a_request_at_once() -> None:
     )
 
 
-def test_a_replay_that_needs_the_engine_is_refused() -> None:
-    """Decisions by cache and load cannot be told from times alone."""
-    recorded = read_json(FOLDER / "dynamo-1.6.1" / "31_replay_agg_rr_prefix.json.gz")
+def test_of_a_replay_by_cache_and_load_only_transfers_are_compared() -> None:
+    """The order of workers is free then; a worker that is not there, and another time of a transfer, are told."""
+    recorded = read_json(FOLDER / "dynamo-1.6.1" / "33_replay_pd_rr.json.gz")
     recorded["call"]["router_mode"] = "kv_router"
-    with pytest.raises(InputError, match="only runs with round_robin"):
-        first_routing_difference(recorded)
+    rows = recorded["requests"]
+    rows[1]["prefill_worker"] = 0
+    assert first_routing_difference(recorded) is None
+    rows[1]["prefill_worker"] = 2
+    assert first_routing_difference(recorded) == "request 1: prefill_worker 2, there are 2"
+    rows[1]["prefill_worker"] = 1
+    rows[1]["destination_activated_ms"] -= 1
+    assert "transfer 5.368709 ms" in (first_routing_difference(recorded) or "")
 
 
 WEIGHTED = sorted(FOLDER.glob("dynamo-1.6.1/4[0-8]*.json.gz"))
