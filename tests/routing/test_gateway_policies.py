@@ -122,6 +122,7 @@ def test_reported_tokens_are_compared() -> None:
     chances = router.rank(request(), replicas(3, tokens=[900, 100, 5000], in_flight=[0, 4, 0]), 0.0).chances
     assert chances == pytest.approx({0: 1 / 3, 1: 2 / 3})
     assert router.reads == {Signal.TOKENS}
+    assert router.ages[Signal.TOKENS].every_s == 30
     assert not made("sglang-router", policy="power_of_two").reads
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from simqueue.errors import InputError
 from simqueue.request import Request
-from simqueue.routing.base import Choice, Ranking, Recovery, Router, Signal, View
+from simqueue.routing.base import Age, Choice, Ranking, Recovery, Router, Signal, View
 from simqueue.routing.gateway.bucket import Bucket
 from simqueue.routing.gateway.cache_aware import CacheAware
 from simqueue.routing.gateway.consistent_hash import ConsistentHash
@@ -49,9 +49,14 @@ PLAIN: Mapping[str, type[Router]] = {"round_robin": RoundRobin, "random": Random
 
 
 class Gateway(Router):
-    """A router that leaves everything to the policy that a key names."""
+    """A router that leaves everything to the policy that a key names.
+
+    Loads that workers report are polled every 30 s (sglang, ``worker_startup_check_interval_secs``, which the load
+    monitor uses).
+    """
 
     recovery: ClassVar[Recovery] = RECOVERY
+    ages: ClassVar[Mapping[Signal, Age]] = {Signal.TOKENS: Age(30.0)}
 
     def __init__(self, settings: Settings, random: Random) -> None:
         super().__init__(settings, random)
