@@ -49,19 +49,23 @@ class SentFront(Front):
         self._by_tokens = (recorded["router"], recorded["version"]) == ("vllm-router", "0.1.17")
         self._has_tokens = not str(recorded["case"]).startswith("ca_notok")
         self.alphabet = HexDigits(token_id) if self._by_tokens else Alphabet()
-        self._step: Mapping[str, Any] = {}
+        self._steps: dict[str, Mapping[str, Any]] = {}
 
-    def see(self, step: Mapping[str, Any]) -> None:
-        """Take the step whose request is routed next."""
-        self._step = step
+    def see(self, request: Request, step: Mapping[str, Any]) -> None:
+        """Take the step that sends a request."""
+        self._steps[request.request_id] = step
+
+    def forget(self, request: Request) -> None:
+        """Forget a request that has ended."""
+        self._steps.pop(request.request_id, None)
 
     def text(self, request: Request) -> Text:
         """Return the text of the step, or the key made of its tokens."""
         if not self._by_tokens:
-            return scaled(self._characters(), 1)
+            return scaled(self._characters(self._steps[request.request_id]), 1)
         if not self._has_tokens:
             return ()
-        return (("beginning", 0, _BEGINNING), *scaled(self._tokens(), DIGITS))
+        return (("beginning", 0, _BEGINNING), *scaled(pieces_of(prompt_of(self._steps[request.request_id])), DIGITS))
 
     def units(self, characters: int) -> int:
         """Return characters, or whole tokens."""
@@ -73,12 +77,13 @@ class SentFront(Front):
 
     def key(self, request: Request) -> str | None:
         """Return the value of the header that names a session or a key."""
-        value: str | None = self._step.get("headers", {}).get(KEY_HEADERS[self._recorded["router"]])
+        headers = self._steps[request.request_id].get("headers", {})
+        value: str | None = headers.get(KEY_HEADERS[self._recorded["router"]])
         return value
 
     def hashed_key(self, request: Request) -> str:
         """Return the first of the headers, or else the text."""
-        headers = self._step.get("headers", {})
+        headers = self._steps[request.request_id].get("headers", {})
         for name in HASH_HEADERS:
             if name in headers:
                 return f"header:{name}:{headers[name]}"
@@ -89,26 +94,24 @@ class SentFront(Front):
 
     def words(self, request: Request) -> str:
         """Return the prompt, or of a chat what stands for it."""
-        if "messages" in self._step:
-            return str(self._step.get("body", {}).get("session_params", {}).get("session_id", ""))
-        pieces = self._step["prompt"]
+        step = self._steps[request.request_id]
+        if "messages" in step:
+            return str(step.get("body", {}).get("session_params", {}).get("session_id", ""))
+        pieces = step["prompt"]
         numbers = [token_id(stream, start + i) for stream, start, length in pieces for i in range(length)]
         return "".join(chr(FIRST_CODE_POINT + number) for number in numbers)
 
-    def _characters(self) -> list[Piece]:
+    def _characters(self, step: Mapping[str, Any]) -> list[Piece]:
         """Return the text that is sent; vllm-router does not see the text of a chat."""
-        if "messages" not in self._step:
-            return pieces_of(self._step["prompt"])
+        if "messages" not in step:
+            return pieces_of(step["prompt"])
         if self._recorded["router"] == "vllm-router":
             return []
         joined: list[Piece] = []
-        for number, message in enumerate(self._step["messages"]):
+        for number, message in enumerate(step["messages"]):
             joined += [("between", 0, 1)] if number else []
             joined += pieces_of(message["content"])
         return joined
-
-    def _tokens(self) -> list[Piece]:
-        return pieces_of(prompt_of(self._step))
 
 
 def pieces_of(prompt: Sequence[Sequence[int]]) -> list[Piece]:

@@ -10,6 +10,7 @@ an eviction takes them is arbitrary. A recording agrees if it does with one of t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -42,8 +43,7 @@ def differences(recorded: Mapping[str, Any]) -> Iterator[str]:
     evicts = any(step["op"] == "evict" for step in recorded["steps"])
     best: tuple[int, list[str]] = (-1, [])
     for seed in range(_WALKS if evicts else 1):
-        walk = PairWalk(recorded, seed) if "roles" in recorded else SingleWalk(recorded, seed)
-        found = [(number, line) for number, line in _walked(walk, recorded["steps"])]
+        found = list(_walked(Walk(recorded, seed), recorded["steps"]))
         if not found:
             return
         if found[0][0] > best[0]:
@@ -55,6 +55,24 @@ def _walked(walk: Walk, steps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[in
     for number, step in enumerate(steps):
         for line in in_step(number, step, walk.step(step)):
             yield number, line
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Workers among which one policy chooses.
+
+    Attributes
+    ----------
+    key : str
+        What a step calls the decision.
+    router : Router
+    label : str
+        What stands before a difference.
+    """
+
+    key: str
+    router: Router
+    label: str = ""
 
 
 class Walk:
@@ -79,11 +97,13 @@ class Walk:
         self.order = [number for number in range(len(self.workers)) if number not in later]
         self.now_s = 0.0
         self.held: dict[str, tuple[Request, list[SeenReplica]]] = {}
-
-    @property
-    def routers(self) -> Sequence[Router]:
-        """The policies, one for each pool."""
-        raise NotImplementedError
+        self._roles, self._orders = recorded.get("roles"), recorded.get("pool_order", {})
+        if self._roles is None:
+            self.pools = [Pool("worker", policy_of(recorded, self.front))]
+        else:
+            pair = pair_of(recorded, self.front)
+            routers = zip(POOLS, (pair.prefill, pair.decode), strict=True)
+            self.pools = [Pool(key, router, f"{key}: ") for key, router in routers]
 
     def step(self, step: Mapping[str, Any]) -> Iterator[str]:
         """Take one step of the recording; yield what differs."""
@@ -93,27 +113,80 @@ class Walk:
         self.now_s += _BETWEEN_S
         return take(step) or iter(())
 
+    # -- decisions -----------------------------------------------------------------------------------------------
+
+    def op_send(self, step: Mapping[str, Any]) -> Iterator[str]:
+        """Compare a decision, or those of both pools; the request has ended before the next step unless it is held."""
+        request = self.ask(step)
+        chosen: list[SeenReplica] = []
+        for pool, ranking in [(pool, self.rank(pool, request)) for pool in self.pools]:
+            for line in decision_differences(ranking.chances, step[pool.key], ranking.reason):
+                yield pool.label + line
+            if step[pool.key] is not None:
+                worker = self.workers[step[pool.key]]
+                worker.in_flight_prompt_tokens += request.prompt_tokens
+                pool.router.dispatched(request, worker, self.now_s)
+                chosen.append(worker)
+        self.held[step["id"]] = (request, chosen)
+        if not step.get("hold"):
+            self.op_finish(step)
+
+    def op_burst(self, step: Mapping[str, Any]) -> Iterator[str]:
+        """Compare the counts of many decisions, each ended before the next."""
+        request = self.ask(step)
+        for pool in self.pools:
+            views = dict.fromkeys(worker.number for worker in self.views(pool))
+            recorded = [count if number in views else 0 for number, count in enumerate(step["counts"])]
+            ranking = self.rank(pool, request)
+            if len(ranking.chances) > 1:
+                found = count_differences(ranking.chances, recorded)
+            else:
+                found = self._certain_differences(pool, request, recorded)
+            for line in found:
+                yield pool.label + line
+        self.front.forget(request)
+
+    def _certain_differences(self, pool: Pool, request: Request, recorded: list[int]) -> Iterator[str]:
+        counts = [0 for _ in recorded]
+        for _ in range(sum(recorded)):
+            (number,) = self.rank(pool, request).chances
+            pool.router.dispatched(request, self.workers[number], self.now_s)
+            pool.router.finished(request, self.workers[number], self.now_s, tokens=1, served=True)
+            counts[number] += 1
+        if counts != recorded:
+            yield f"counts {counts}, recorded {recorded}"
+
     def ask(self, step: Mapping[str, Any]) -> Request:
         """Take the loads and the request of a step."""
         for worker, load in zip(self.workers, step["loads"], strict=False):  # those that join later have none yet
             worker.in_flight = load
-        self.front.see(step)
-        return recorded_request(step.get("id", "burst"), prompt_of(step), arrival_s=self.now_s)
+        request = recorded_request(step.get("id", "burst"), prompt_of(step), arrival_s=self.now_s)
+        self.front.see(request, step)
+        return request
 
-    def send(self, step: Mapping[str, Any], request: Request, chosen: list[SeenReplica]) -> None:
-        """Note where a request is; it has ended before the next step unless it is held."""
-        self.held[step["id"]] = (request, chosen)
-        for worker in chosen:
-            worker.in_flight_prompt_tokens += request.prompt_tokens
-        if not step.get("hold"):
-            self.op_finish(step)
+    def rank(self, pool: Pool, request: Request) -> Ranking:
+        """Return what is chosen of a pool."""
+        views = self.views(pool)
+        if not any(worker.healthy for worker in views):
+            return Ranking({}, "none is healthy")
+        return pool.router.rank(request, views, self.now_s)
+
+    def views(self, pool: Pool) -> list[SeenReplica]:
+        """Return the workers of a pool in the router's own order."""
+        if self._roles is None:
+            return [self.workers[number] for number in self.order]
+        order = self._orders.get(pool.key, self.order)
+        return [self.workers[n] for n in order if self._roles[n] == pool.key and n in self.order]
+
+    # -- what happens --------------------------------------------------------------------------------------------
 
     def op_finish(self, step: Mapping[str, Any]) -> None:
         """End a request."""
         request, chosen = self.held.pop(step["id"])
-        for router, worker in zip(self.routers, chosen, strict=True):
+        for pool, worker in zip(self.pools, chosen, strict=False):  # none where no worker was healthy
             worker.in_flight_prompt_tokens -= request.prompt_tokens
-            router.finished(request, worker, self.now_s, tokens=request.output_tokens, served=True)
+            pool.router.finished(request, worker, self.now_s, tokens=request.output_tokens, served=True)
+        self.front.forget(request)
 
     def op_health(self, step: Mapping[str, Any]) -> None:
         """Change what the router knows of a worker."""
@@ -122,14 +195,14 @@ class Walk:
     def op_add(self, step: Mapping[str, Any]) -> None:
         """Let a worker join."""
         self.order = step["order"]
-        for router in self.routers:
-            router.joined(self.workers[step["worker"]], self.now_s)
+        for pool in self.pools:
+            pool.router.joined(self.workers[step["worker"]], self.now_s)
 
     def op_remove(self, step: Mapping[str, Any]) -> None:
         """Let a worker leave."""
         self.order = step["order"]
-        for router in self.routers:
-            router.left(self.workers[step["worker"]], self.now_s)
+        for pool in self.pools:
+            pool.router.left(self.workers[step["worker"]], self.now_s)
 
     def op_sleep(self, step: Mapping[str, Any]) -> None:
         """Let time pass."""
@@ -137,13 +210,13 @@ class Walk:
 
     def op_finish_session(self, step: Mapping[str, Any]) -> None:
         """End a session."""
-        for router in self.routers:
-            if isinstance(router, StickyLeastLoaded):
-                router.finish_session(step["session_id"])
+        for pool in self.pools:
+            if isinstance(pool.router, StickyLeastLoaded):
+                pool.router.finish_session(step["session_id"])
 
     def op_evict(self, step: Mapping[str, Any]) -> Iterator[str]:
         """Make a pass of eviction, and compare the characters of each worker before and after."""
-        for router in self.routers:
+        for router in [pool.router for pool in self.pools]:
             if isinstance(router, CacheAware):
                 yield from _size_differences(router, step["before"], "before")
                 self._evict(router, step["after"])
@@ -176,82 +249,3 @@ def _size_differences(router: CacheAware, recorded: Sequence[int], when: str) ->
     ours = [router.tree.sizes.get(number, 0) for number in range(len(recorded))]
     if ours != recorded:
         yield f"characters {when} the eviction {ours}, recorded {recorded}"
-
-
-class SingleWalk(Walk):
-    """One pool of workers."""
-
-    def __init__(self, recorded: Mapping[str, Any], seed: int = 0) -> None:
-        super().__init__(recorded, seed)
-        self.router = policy_of(recorded, self.front)
-
-    @property
-    def routers(self) -> Sequence[Router]:
-        """The only policy."""
-        return [self.router]
-
-    def op_send(self, step: Mapping[str, Any]) -> Iterator[str]:
-        """Compare a decision."""
-        request = self.ask(step)
-        ranking = self._rank(request)
-        yield from decision_differences(ranking.chances, step["worker"], ranking.reason)
-        if step["worker"] is not None:
-            self.router.dispatched(request, self.workers[step["worker"]], self.now_s)
-            self.send(step, request, [self.workers[step["worker"]]])
-
-    def _rank(self, request: Request) -> Ranking:
-        views = self.views()
-        if not any(worker.healthy for worker in views):
-            return Ranking({}, "none is healthy")
-        return self.router.rank(request, views, self.now_s)
-
-    def op_burst(self, step: Mapping[str, Any]) -> Iterator[str]:
-        """Compare the counts of many decisions, each ended before the next."""
-        request = self.ask(step)
-        ranking = self._rank(request)
-        if len(ranking.chances) > 1:
-            return count_differences(ranking.chances, step["counts"])
-        return self._certain_burst(step, request)
-
-    def _certain_burst(self, step: Mapping[str, Any], request: Request) -> Iterator[str]:
-        counts = [0 for _ in step["counts"]]
-        for _ in range(step["n"]):
-            (number,) = self.router.rank(request, self.views(), self.now_s).chances
-            self.router.dispatched(request, self.workers[number], self.now_s)
-            counts[number] += 1
-        if counts != step["counts"]:
-            yield f"counts {counts}, recorded {step['counts']}"
-
-    def views(self) -> list[SeenReplica]:
-        """Return the workers in the router's own order."""
-        return [self.workers[number] for number in self.order]
-
-
-class PairWalk(Walk):
-    """A pool of workers for prefill and one for decode."""
-
-    def __init__(self, recorded: Mapping[str, Any], seed: int = 0) -> None:
-        super().__init__(recorded, seed)
-        self.router = pair_of(recorded, self.front)
-        self._roles = recorded["roles"]
-        self._orders = recorded.get("pool_order", {})
-
-    @property
-    def routers(self) -> Sequence[Router]:
-        """Both policies."""
-        return [self.router.prefill, self.router.decode]
-
-    def op_send(self, step: Mapping[str, Any]) -> Iterator[str]:
-        """Compare both decisions."""
-        request = self.ask(step)
-        rankings = self.router.rank(request, self.pool("prefill"), self.pool("decode"), self.now_s)
-        for pool, ranking in zip(POOLS, rankings, strict=True):
-            yield from (f"{pool}: {line}" for line in decision_differences(ranking.chances, step[pool], ranking.reason))
-        chosen = [self.workers[step[pool]] for pool in POOLS]
-        self.router.dispatched(request, chosen[0], chosen[1], self.now_s)
-        self.send(step, request, chosen)
-
-    def pool(self, role: str) -> list[SeenReplica]:
-        """Return the workers of a pool in its own order."""
-        order = self._orders.get(role, self.order)
-        return [self.workers[n] for n in order if self._roles[n] == role and n in self.order]

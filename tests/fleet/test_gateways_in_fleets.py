@@ -13,7 +13,7 @@ from .cases import FleetCase, fleet_cases, fleet_differences
 GATEWAYS = ("sglang-router", "vllm-router")
 
 
-@examples(40, thorough=800)
+@examples(25, thorough=200)
 @given(fleet_cases(routers=GATEWAYS))
 def test_folding_changes_nothing(case: FleetCase) -> None:
     """A router with a tree of texts and its own counts chooses the same, folded and step by step."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from simqueue.conformance import first_routing_difference
-from simqueue.conformance.http_routers import PairWalk, SingleWalk
+from simqueue.conformance.http_routers import Walk
 from simqueue.datafiles.text import read_json
 from simqueue.errors import InputError
 
@@ -89,6 +89,36 @@ def test_a_burst_with_one_answer_is_counted_exactly() -> None:
     assert found == "step 1 (burst): counts [2, 3, 2], recorded [3, 2, 2]"
 
 
+def test_counts_of_pools_are_compared_each() -> None:
+    """Of a burst before two pools, round robin in each: 5 requests after one are 2 and 3, and 2, 2 and 1."""
+    recorded: dict[str, Any] = {"router": "vllm-router", "version": "0.1.17", "case": "b", "policy": "round_robin"}
+    recorded |= {"config": {}, "workers": [f"http://w{i}" for i in range(5)]}
+    recorded["roles"] = ["prefill", "decode", "decode", "prefill", "decode"]
+    prompt: dict[str, Any] = {"prompt": [[1, 0, 2]], "loads": [0] * 5}
+    send = {"op": "send", "id": "a", **prompt, "hold": False, "prefill": 0, "decode": 1}
+    burst = {"op": "burst", "n": 5, **prompt, "counts": [2, 1, 2, 3, 2]}
+    assert first_routing_difference({**recorded, "steps": [send, burst]}) is None
+    burst["counts"] = [2, 2, 1, 3, 2]
+    found = first_routing_difference({**recorded, "steps": [send, burst]})
+    assert found == "step 1 (burst): decode: counts [0, 1, 2, 0, 2], recorded [0, 2, 1, 0, 2]"
+
+
+def test_keys_are_in_flight_until_their_own_request_ends() -> None:
+    """With min_group, a key of a held request counts until that request ends, whatever was sent since."""
+    recorded: dict[str, Any] = {"router": "sglang-router", "version": "0.3.2", "case": "m", "policy": "manual"}
+    recorded |= {"config": {"assignment_mode": "min_group"}, "workers": ["http://w0", "http://w1"]}
+    sends = [
+        {"op": "send", "id": key, "prompt": [[1, 0, 2]], "headers": {"x-smg-routing-key": key}, "loads": [0, 0]}
+        | {"hold": True, "worker": worker}
+        for key, worker in (("a", 0), ("b", 1), ("c", 0), ("d", 1), ("e", 1), ("f", 1))
+    ]
+    ends = [{"op": "finish", "id": key} for key in ("b", "d")]
+    steps = [*sends[:4], *ends, *sends[4:]]
+    assert first_routing_difference({**recorded, "steps": steps}) is None
+    steps[-1] = {**steps[-1], "worker": 0}
+    assert first_routing_difference({**recorded, "steps": steps}) == "step 7 (send f): worker 1 (new key), recorded 0"
+
+
 def test_without_a_healthy_worker_there_is_no_decision() -> None:
     """A request that no worker got agrees only if none is healthy; it leaves nothing behind."""
     down, up = ({"op": "health", "worker": 0, "ok": ok} for ok in (False, True))
@@ -123,12 +153,12 @@ def test_recordings_reach_every_rule() -> None:
     steps: Counter[str] = Counter()
     for file in FILES:
         recorded = read_json(file)
-        walk = PairWalk(recorded) if "roles" in recorded else SingleWalk(recorded)
+        walk = Walk(recorded)
         found = reasons.setdefault(f"{recorded['policy']} {file.parent.name}", Counter())
         for step in recorded["steps"]:
             steps[step["op"]] += 1
-            if isinstance(walk, SingleWalk) and step["op"] == "send":
-                found[walk.router.rank(walk.ask(step), walk.views(), walk.now_s).reason] += 1
+            if "roles" not in recorded and step["op"] == "send":
+                found[walk.rank(walk.pools[0], walk.ask(step)).reason] += 1
             list(walk.step(step))
     for folder in dict.fromkeys(file.parent.name for file in FILES):
         assert {"hit", "miss", "imbalanced"} <= reasons[f"cache_aware {folder}"].keys()

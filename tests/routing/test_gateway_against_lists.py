@@ -85,7 +85,7 @@ EVENT = st.one_of(
 
 
 @pytest.mark.parametrize(("product", "version"), VERSIONS)
-@examples(60, 2000)
+@examples(40, 600)
 @given(
     events=st.lists(EVENT, max_size=30),
     threshold=st.sampled_from([0.0, 0.3, 0.5, 0.7]),

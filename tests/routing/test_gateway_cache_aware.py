@@ -248,7 +248,7 @@ def test_the_worker_that_got_a_copy_attracts_nothing() -> None:
     assert one.rank((1, 0, 40), (99, 0, 5)).chances == {0: 1.0}
 
 
-@examples(300, 3000)
+@examples(150, 1000)
 @given(high=st.integers(0, 2**26), low=st.integers(0, 2**26), relative=st.floats(0, 10), absolute=st.integers(0, 100))
 def test_comparisons_are_in_32_bits(high: int, low: int, relative: float, absolute: int) -> None:
     """Shares and imbalances are those of numpy's 32-bit numbers."""

@@ -48,7 +48,7 @@ def sent(router: Router, seen: list[Replica], asked: Any, now_s: float = 0.0) ->
     return number
 
 
-@examples(150, 3000)
+@examples(80, 800)
 @given(policy=st.sampled_from(POLICIES), seen=fleets(), prompts=st.lists(PROMPT, max_size=6), data=st.data())
 def test_chances_are_of_healthy_replicas_and_choices_have_chances(
     policy: tuple[str, dict[str, Any]], seen: list[Replica], prompts: list[Any], data: st.DataObject

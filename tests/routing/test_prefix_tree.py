@@ -37,7 +37,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.parametrize("by_digits", [False, True])
-@examples(150, 4000)
+@examples(80, 1200)
 @given(steps=STEPS, asked=st.lists(PROMPT, max_size=5))
 def test_tree_is_as_lists_of_texts(by_digits: bool, steps: list[Any], asked: list[Any]) -> None:
     """After any changes, matches, owners, creators and sizes are those of lists."""
@@ -71,7 +71,7 @@ def test_tree_is_as_lists_of_texts(by_digits: bool, steps: list[Any], asked: lis
         assert match.node.creator == (node["creator"] if node else None)
 
 
-@examples(200, 2000)
+@examples(100, 800)
 @given(one=PROMPT, other=PROMPT, data=st.data())
 def test_common_beginnings_are_those_of_the_characters(one: Any, other: Any, data: st.DataObject) -> None:
     """From any place of a text on, the equal characters are counted, and the place after them is returned."""
