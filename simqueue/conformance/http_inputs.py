@@ -22,8 +22,10 @@ from simqueue.settings import problems_of
 
 TOKENS_PER_STREAM = 4096
 FIRST_CODE_POINT = 0x10000
-HASH_HEADERS = ("x-session-id", "x-user-id", "x-tenant-id", "x-request-id", "x-correlation-id", "x-trace-id")
-KEY_HEADERS = {"sglang-router": "x-smg-routing-key", "vllm-router": "x-session-id"}
+SESSION_HEADERS = ("x-session-id", "x-user-id", "x-tenant-id", "x-request-id", "x-correlation-id", "x-trace-id")
+"""Headers that name a session for vllm-router; the first that is not empty counts."""
+KEY_HEADER = "x-smg-routing-key"
+"""Header that has the routing key for sglang-router."""
 _LONGEST_KEY_BYTES = 100
 _BEGINNING = 6
 """Characters with which every key of token numbers begins."""
@@ -77,20 +79,23 @@ class SentFront(Front):
 
     def key(self, request: Request) -> str | None:
         """Return the value of the header that names a session or a key."""
-        headers = self._steps[request.request_id].get("headers", {})
-        value: str | None = headers.get(KEY_HEADERS[self._recorded["router"]])
-        return value
+        found = self._header(request)
+        return None if found is None else found[1]
 
     def hashed_key(self, request: Request) -> str:
-        """Return the first of the headers, or else the text."""
-        headers = self._steps[request.request_id].get("headers", {})
-        for name in HASH_HEADERS:
-            if name in headers:
-                return f"header:{name}:{headers[name]}"
+        """Return the header that names a session, or else the text."""
+        found = self._header(request)
+        if found is not None:
+            return f"header:{found[0]}:{found[1]}"
         text = self.words(request)
         if len(text.encode()) <= _LONGEST_KEY_BYTES:
             return f"request:{text}"
         return f"request_hash:{short_hash(text)}"
+
+    def _header(self, request: Request) -> tuple[str, str] | None:
+        headers = self._steps[request.request_id].get("headers", {})
+        names = (KEY_HEADER,) if self._recorded["router"] == "sglang-router" else SESSION_HEADERS
+        return next(((name, headers[name]) for name in names if headers.get(name)), None)
 
     def words(self, request: Request) -> str:
         """Return the prompt, or of a chat what stands for it."""

@@ -119,6 +119,29 @@ def test_keys_are_in_flight_until_their_own_request_ends() -> None:
     assert first_routing_difference({**recorded, "steps": steps}) == "step 7 (send f): worker 1 (new key), recorded 0"
 
 
+def test_the_first_header_that_is_not_empty_names_the_session() -> None:
+    """Requests that are the same by it stay together, whatever other headers they have."""
+    recorded: dict[str, Any] = {
+        "router": "vllm-router",
+        "version": "0.1.17",
+        "case": "s",
+        "policy": "sticky_least_loaded",
+    }
+    recorded |= {"config": {}, "workers": ["http://w0", "http://w1"]}
+    headers = [{"x-user-id": "u"}, {"x-session-id": "", "x-user-id": "u", "x-trace-id": "t"}, {"x-trace-id": "u"}]
+    send: dict[str, Any] = {"op": "send", "prompt": [[1, 0, 2]], "loads": [0, 0], "hold": False}
+    for worker in (0, 1):
+        steps = [{**send, "id": str(i), "headers": one, "worker": worker} for i, one in enumerate(headers)]
+        found = first_routing_difference({**recorded, "steps": steps})
+        if found is None:
+            break
+    assert found is None
+    other = {**send, "id": "x", "headers": {"x-request-id": "x"}, "worker": worker}
+    assert first_routing_difference({**recorded, "steps": [*steps, other]}) == (
+        f"step 3 (send x): worker {1 - worker} (fewest sessions), recorded {worker}"
+    )
+
+
 def test_without_a_healthy_worker_there_is_no_decision() -> None:
     """A request that no worker got agrees only if none is healthy; it leaves nothing behind."""
     down, up = ({"op": "health", "worker": 0, "ok": ok} for ok in (False, True))
