@@ -19,11 +19,11 @@ COUNTS = {
     "dynamo-1.6.1": 32,
     "litellm-1.110.2": 12,
     "sglang-router-0.1.9": 11,
-    "sglang-router-0.2.3": 14,
-    "sglang-router-0.2.4": 14,
-    "sglang-router-0.3.2": 26,
-    "vllm-router-0.1.12": 17,
-    "vllm-router-0.1.17": 28,
+    "sglang-router-0.2.3": 17,
+    "sglang-router-0.2.4": 17,
+    "sglang-router-0.3.2": 30,
+    "vllm-router-0.1.12": 20,
+    "vllm-router-0.1.17": 31,
 }
 
 

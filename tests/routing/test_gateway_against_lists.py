@@ -33,8 +33,8 @@ class PlainRules:
 
     def meant(self, text: str, seen: list[Replica]) -> tuple[str, list[int]]:
         """Return the reason and the workers that the rule names, healthy or not."""
-        loads = [one.in_flight for one in seen]
         able = [one for one in seen if one.healthy]
+        loads = [one.in_flight for one in able]
         least = [min(able, key=lambda one: one.in_flight).number]
         if max(loads) - min(loads) > self.absolute and max(loads) > 1.5 * min(loads):
             return "imbalanced", least

@@ -94,17 +94,18 @@ class CacheAware(Policy):
         return chances, decision
 
     def _decide(self, request: Request, replicas: Sequence[View]) -> Decision:
-        in_flight = [replica.in_flight for replica in replicas]
+        able = healthy(replicas)  # a worker that is down is as if it were not there, with its load
+        in_flight = [replica.in_flight for replica in able]
         keys = self.keys
         if exceeds(max(in_flight), min(in_flight), keys.balance_abs_threshold, keys.balance_rel_threshold):
-            return Decision(_least(replicas, in_flight), "imbalanced")
+            return Decision(_least(able, in_flight), "imbalanced")
         text = self.front.text(request)
         match = self._find(text)
         units = self.front.units
         if ratio(units(match.matched), units(length_of(text))) > self._threshold:
-            return Decision(self._owner(match, replicas), "hit", match)
+            return Decision(self._owner(match, able), "hit", match)
         if self.rules.miss == "least loaded":
-            return Decision(_least(replicas, in_flight), "miss", match)
+            return Decision(_least(able, in_flight), "miss", match)
         return Decision(self._smallest(replicas), "miss", match)
 
     def _find(self, text: Text) -> Match:
@@ -112,12 +113,12 @@ class CacheAware(Policy):
         whole = self.front.whole(match.matched)
         return match if whole == match.matched else self.tree.find(divided(text, whole)[0])
 
-    def _owner(self, match: Match, replicas: Sequence[View]) -> dict[int, float]:
+    def _owner(self, match: Match, able: Sequence[View]) -> dict[int, float]:
         owners = match.owners
         if self.rules.owner == "creator" and match.node.creator in match.node.last_use:
             return {match.node.creator: 1.0}
         if self.rules.owner == "least loaded":
-            having = [one for one in replicas if one.number in match.node.last_use and one.healthy]
+            having = [replica for replica in able if replica.number in match.node.last_use]
             return {least_loaded(having).number: 1.0} if having else {owners[0]: 1.0}
         return dict.fromkeys(owners, 1 / len(owners))
 
@@ -180,7 +181,6 @@ class CacheAware(Policy):
             self.evict()
 
 
-def _least(replicas: Sequence[View], in_flight: Sequence[int]) -> dict[int, float]:
-    """Return the first healthy worker with the fewest requests in flight; that of all is healthy nearly always."""
-    first = replicas[in_flight.index(min(in_flight))]
-    return {(first if first.healthy else least_loaded(healthy(replicas))).number: 1.0}
+def _least(able: Sequence[View], in_flight: Sequence[int]) -> dict[int, float]:
+    """Return the first worker with the fewest requests in flight."""
+    return {able[in_flight.index(min(in_flight))].number: 1.0}

@@ -49,8 +49,8 @@ class LeastIfImbalanced(Policy):
     def rank(self, request: Request, replicas: Sequence[View], now_s: float) -> Ranking:
         """Return the least loaded worker, the first on a tie, or equal chances."""
         keys = self.settings
-        in_flight = [replica.in_flight for replica in replicas]
         able = healthy(replicas)
+        in_flight = [replica.in_flight for replica in able]
         if isinstance(keys, CacheAwareSettings) and exceeds(
             max(in_flight), min(in_flight), keys.balance_abs_threshold, keys.balance_rel_threshold
         ):
