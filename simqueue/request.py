@@ -113,13 +113,26 @@ class Trip:
         Stays that failed, in order.
     keeps_tokens : bool
         Whether the tokens of the stays that failed are part of the answer.
+    last_member : object
+        The replica where it is or was last.
     reached : bool
         Whether it has reached that replica.
     attempts : int
         Attempts that failed.
     """
 
-    __slots__ = ("attempts", "job", "keeps_tokens", "lost", "member", "reached", "reason", "request", "routed_s")
+    __slots__ = (
+        "attempts",
+        "job",
+        "keeps_tokens",
+        "last_member",
+        "lost",
+        "member",
+        "reached",
+        "reason",
+        "request",
+        "routed_s",
+    )
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -130,6 +143,7 @@ class Trip:
         self.lost: list[Job] = []
         self.keeps_tokens = False
         self.reached = False
+        self.last_member: object = None
         self.attempts = 0
 
 

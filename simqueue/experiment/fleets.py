@@ -21,7 +21,9 @@ def parts(scenario: ResolvedScenario, fleet: ResolvedFleet) -> list[Part]:
     made = partial(build, reject_oversized=scenario.rejects_unservable)
     groups = [group for group in fleet.groups for _ in range(group.replicas)]
     return [
-        Part(name, group.name, group.weight, partial(made, group.policy), group.policy.step_time)
+        Part(
+            name, group.name, group.weight, partial(made, group.policy), group.policy.step_time, group.policy.front_end
+        )
         for name, group in zip(fleet.names, groups, strict=True)
     ]
 

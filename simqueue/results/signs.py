@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simqueue.frontend import FrontEndTimes
 from simqueue.request import QUEUE_FULL, Status
 from simqueue.results.metrics import Floats, Mask, has_status
 from simqueue.results.window import entries
@@ -118,8 +119,21 @@ def _reach_s(recording: Recording) -> Floats:
     if "attempt" in requests:
         arrival_s = np.where(requests["attempt"] > 0, requests["arrival_s"], arrival_s)
     if recording.front_end is not None:
-        arrival_s = arrival_s + recording.front_end.unhindered_s(requests["prompt_tokens"])
+        arrival_s = arrival_s + _unhindered_s(recording, recording.front_end)
     return np.asarray(arrival_s)
+
+
+def _unhindered_s(recording: Recording, front_end: FrontEndTimes) -> Floats:
+    """Return how long each request takes to the scheduler if it waits for nothing."""
+    prompt_tokens = recording.requests["prompt_tokens"]
+    if recording.fleet is None:
+        return np.asarray(front_end.unhindered_s(prompt_tokens))
+    times = [replica.front_end or FrontEndTimes() for replica in recording.fleet.replicas]
+    spans_s = np.zeros(len(prompt_tokens))
+    for number, own in enumerate(times):
+        here = recording.requests["replica"] == number
+        spans_s[here] = own.unhindered_s(prompt_tokens[here])
+    return spans_s
 
 
 def _served(recording: Recording) -> tuple[Mask, Floats]:

@@ -27,11 +27,8 @@ def resolved_fleet(fleet: FleetSettings, policies: Sequence[ResolvedPolicy]) -> 
     Raises
     ------
     InputError
-        If the router cannot be made with its keys, a signal that is as it is now has a delay, or groups differ in their
-        front ends.
+        If the router cannot be made with its keys, or a signal that is as it is now has a delay.
     """
-    if len({policy.front_end for policy in policies}) > 1:
-        raise InputError("must be the same for all groups of a fleet", "front_end")
     chosen = fleet.given_router
     router, settings = chosen.router_class, chosen.own_settings()
     own = router.recovery

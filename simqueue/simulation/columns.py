@@ -89,7 +89,7 @@ class Columns:
         self._columns: dict[str, Any] = {name: [] if kind == "o" else array(kind) for name, kind in kinds.items()}
         self._rows: list[Sequence[Any]] = []
         self._sink: Sink | None = None
-        self._rows_at_once = STREAMED_ROWS
+        self._rows_at_once: int | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()))) + len(self._rows)
@@ -99,8 +99,8 @@ class Columns:
         """Names of the columns, in order."""
         return list(self._columns)
 
-    def stream_to(self, sink: Sink, rows_at_once: int = STREAMED_ROWS) -> None:
-        """Write rows to `sink` in chunks of this many, instead of keeping them."""
+    def stream_to(self, sink: Sink, rows_at_once: int | None = None) -> None:
+        """Write rows to `sink` in chunks (of `STREAMED_ROWS`, or of this many), instead of keeping them."""
         self._sink = sink
         self._rows_at_once = rows_at_once
 
@@ -144,7 +144,7 @@ class Columns:
         """
         if self._sink is None:
             return
-        size = self._rows_at_once
+        size = self._rows_at_once or STREAMED_ROWS
         rows = len(self) if all_rows else len(self) // size * size
         for first in range(0, max(rows, int(all_rows)), size):
             part = slice(first, min(first + size, rows))

@@ -26,6 +26,7 @@ from simqueue.simulation.clock import Order
 from simqueue.simulation.fleet_rules import FleetRules
 from simqueue.simulation.member import Member
 from simqueue.simulation.request_log import RequestLog
+from simqueue.simulation.requestrows import FrontEndOf
 from simqueue.simulation.server import OneServer
 
 ARRIVAL, FINISHED, REJECTED = Order.ARRIVAL, Status.FINISHED, Status.REJECTED
@@ -42,8 +43,8 @@ class Fleet(OneServer):
     rules : FleetRules
     members : sequence of Member
         All replicas that there ever are, by number.
-    front_end : FrontEndTimes or None
-        What delays first tokens on their way to the clients.
+    front_end : callable or None
+        As for `OneServer`.
     on_end : callable or None
         As for `OneServer`.
 
@@ -63,7 +64,7 @@ class Fleet(OneServer):
         log: RequestLog,
         rules: FleetRules,
         members: Sequence[Member],
-        front_end: FrontEndTimes | None,
+        front_end: FrontEndOf | None,
         on_end: Callable[[int], None] | None,
     ) -> None:
         super().__init__(env, log, front_end, on_end)
@@ -161,7 +162,7 @@ class Fleet(OneServer):
         self._held.pop(trip, None)
         self.last_event_s = now_s
         member = self.members[choice.replica]
-        trip.member = member
+        trip.member = trip.last_member = member
         if trip.routed_s is None:
             trip.routed_s = now_s
         member.took(trip.job)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
+from simqueue.frontend import FrontEndTimes
 from simqueue.routing import Age, FleetEvent, InFlight, RandomFailures, Recovery, Router, Signal
 from simqueue.schedulers.base import Policy
 from simqueue.steptime.base import StepTime
@@ -23,6 +24,8 @@ class Part:
     make_policy : callable
         Returns a new policy with an empty KV cache; called again when it comes back after a failure.
     step_time : StepTime
+    front_end : FrontEndTimes or None
+        What requests go through before its scheduler.
     """
 
     name: str
@@ -30,6 +33,7 @@ class Part:
     weight: float
     make_policy: Callable[[], Policy]
     step_time: StepTime
+    front_end: FrontEndTimes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ class Member:
     Attributes
     ----------
     state : State
+    front_end : FrontEndTimes or None
     site : Site or None
         None while it does not run.
     jobs : dict of Job to None
@@ -87,6 +88,7 @@ class Member:
         self._env = env
         self._make_policy, self._open_site = part.make_policy, open_site
         self.number, self.name, self.group, self.weight = number, part.name, part.group, part.weight
+        self.front_end = part.front_end
         self.log = log
         self.state = State.ABSENT
         self.site: Site | None = None

@@ -66,6 +66,8 @@ class ReplicaFacts:
     Attributes
     ----------
     name, group : str
+    front_end : FrontEndTimes or None
+        What requests go through before its scheduler.
     blocks_total, blocks_peak : int
         Its KV pool and the most that was used at one time, in blocks.
     ready_s : float
@@ -79,6 +81,7 @@ class ReplicaFacts:
 
     name: str
     group: str
+    front_end: FrontEndTimes | None
     blocks_total: int
     blocks_peak: int
     ready_s: float
@@ -150,7 +153,7 @@ class Recording:
     prefix : PrefixStatistics or None
         What the prefix cache found; None without a prefix cache.
     front_end : FrontEndTimes or None
-        What requests went through before the scheduler.
+        What requests went through before the scheduler; of a fleet the first one there is, see `ReplicaFacts`.
     special : mapping of str to Request
         By id, the requests with more than an arrival and lengths (`Request.is_special`), as they arrived.
     fleet : FleetRecord or None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from simqueue.errors import RunError
 from simqueue.request import Job, Status
 from simqueue.schedulers.base import Plan
-from simqueue.simulation.columns import STREAMED_ROWS, Sink
+from simqueue.simulation.columns import Sink
 from simqueue.simulation.inflight import RowPart
 from simqueue.simulation.request_log import RequestLog
 from simqueue.simulation.steprows import StepRows
@@ -62,7 +62,7 @@ class ReplicaLog:
         """How many of these made no token."""
         return self._idle_slot_steps if self._counts_slots else None
 
-    def stream_to(self, steps: Sink, gaps: Sink, rows_at_once: int = STREAMED_ROWS) -> None:
+    def stream_to(self, steps: Sink, gaps: Sink, rows_at_once: int | None = None) -> None:
         """Write steps and gaps to sinks in chunks of rows, instead of keeping them."""
         self.rows.columns.stream_to(steps, rows_at_once)
         self.tokens.columns.stream_to(gaps, rows_at_once)

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from math import isnan
 
 from simqueue.errors import RunError
-from simqueue.frontend import FrontEndTimes
 from simqueue.request import Job, Status
 from simqueue.simulation.columns import Sinks
-from simqueue.simulation.requestrows import ENDED_AT_ONCE, RequestRows
+from simqueue.simulation.requestrows import ENDED_AT_ONCE, FrontEndOf, RequestRows
 
 
 class RequestLog:
@@ -17,8 +16,8 @@ class RequestLog:
 
     Parameters
     ----------
-    front_end : FrontEndTimes, optional
-        What delays first tokens on their way to the clients.
+    front_end : callable, optional
+        A request -> what delays its first token on the way to its client.
     routed : bool
         Whether a router chose the replicas: then the table says where each request went and why.
 
@@ -37,7 +36,7 @@ class RequestLog:
         Called before rows are read; completes what jobs know of their tokens.
     """
 
-    def __init__(self, front_end: FrontEndTimes | None = None, *, routed: bool = False) -> None:
+    def __init__(self, front_end: FrontEndOf | None = None, *, routed: bool = False) -> None:
         self.inside: dict[Job, None] = {}
         self.max_concurrent = 0
         self.inside_area_s = 0.0

@@ -5,7 +5,7 @@ A request that has ended does not change any more. So its row is read later, tog
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import nan
 from operator import attrgetter
 from typing import Any
@@ -33,6 +33,8 @@ _HAPPENED = ("index", "output_tokens", "preemptions", "cached_tokens", "recomput
 _TIMES = ("submitted_s", "first_scheduled_s", "first_token_s", "last_token_s", "max_itl_s")
 """Columns read from a job that can be missing."""
 
+FrontEndOf = Callable[[Job], FrontEndTimes | None]
+
 _OF_ROUTED = {"routed_s": "d", "route_reason": "o", "resent": "q", "discarded_tokens": "q"}
 """Further columns of a fleet."""
 
@@ -44,8 +46,8 @@ class RequestRows:
 
     Parameters
     ----------
-    front_end : FrontEndTimes or None
-        What delays first tokens on their way to the clients.
+    front_end : callable or None
+        A request -> what delays its first token on the way to its client.
     routed : bool
         Whether a router chose the replicas: further columns say when and why, and which stays failed.
 
@@ -58,7 +60,7 @@ class RequestRows:
         By id, requests with more than an arrival and lengths (`Request.is_special`).
     """
 
-    def __init__(self, front_end: FrontEndTimes | None = None, *, routed: bool = False) -> None:
+    def __init__(self, front_end: FrontEndOf | None = None, *, routed: bool = False) -> None:
         self._front_end = front_end
         self._routed = routed
         further = dict(_OF_ROUTED) if routed else {}
@@ -138,7 +140,8 @@ class RequestRows:
         made_s, until_s = job.first_token_s, job.request.gives_up_s
         if made_s is None:
             return nan
-        delay_s = self._front_end.delay_s(job.request.prompt_tokens)
+        times = self._front_end(job)
+        delay_s = 0.0 if times is None else times.delay_s(job.request.prompt_tokens)
         return nan if until_s is not None and made_s + delay_s > until_s else delay_s
 
 
@@ -157,7 +160,7 @@ def whole(job: Job) -> Job:
         return job
     stays = [*trip.lost, job] if trip.keeps_tokens else [job]
     made = Job(trip.request, job.index)
-    made.submitted_s, made.joined_tick = stays[0].submitted_s, job.joined_tick
+    made.trip, made.submitted_s, made.joined_tick = trip, stays[0].submitted_s, job.joined_tick
     made.first_scheduled_s = _first([stay.first_scheduled_s for stay in stays])
     made.first_token_s = _first([stay.first_token_s for stay in stays])
     made.last_token_s = _first([stay.last_token_s for stay in reversed(stays)])

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import simpy
 from simpy.events import Event
 
-from simqueue.frontend import FrontEndTimes
 from simqueue.request import Job, Request, Status
 from simqueue.simulation import clock
 from simqueue.simulation.clients import Life
 from simqueue.simulation.clock import Order
 from simqueue.simulation.request_log import RequestLog
+from simqueue.simulation.requestrows import FrontEndOf
 from simqueue.simulation.site import Listener, Site
 
 FINISHED = Status.FINISHED  # members of an enumeration take long to look up in Python 3.11
@@ -25,8 +25,8 @@ class OneServer(Listener):
     ----------
     env : simpy.Environment
     log : RequestLog
-    front_end : FrontEndTimes or None
-        What delays first tokens on their way to the clients.
+    front_end : callable or None
+        A request -> what delays its first token on the way to its client.
     on_end : callable or None
         Called with the number of requests that have ended, each time one ends.
 
@@ -40,7 +40,7 @@ class OneServer(Listener):
         self,
         env: simpy.Environment,
         log: RequestLog,
-        front_end: FrontEndTimes | None,
+        front_end: FrontEndOf | None,
         on_end: Callable[[int], None] | None,
     ) -> None:
         self.env = env
@@ -79,8 +79,8 @@ class OneServer(Listener):
             timer.callbacks.append(lambda _: self._time_out(self._present(job)))
         status: Status = yield done
         if self._front_end is not None and status is FINISHED:
-            made_s = self._first_token_s(job)
-            seen_s = 0.0 if made_s is None else made_s + self._front_end.delay_s(request.prompt_tokens)
+            made_s, times = self._first_token_s(job), self._front_end(job)
+            seen_s = 0.0 if made_s is None or times is None else made_s + times.delay_s(request.prompt_tokens)
             if seen_s > clock.now(self.env):
                 yield clock.at(self.env, seen_s, Order.STEP_END)
         return status

@@ -122,13 +122,15 @@ class Simulation:
         self.policy = policy
         self.options = options
         self._step_time = step_time
-        self.requests = RequestLog(options.front_end)
+        times = options.front_end
+        front_end = None if times is None else lambda _: times
+        self.requests = RequestLog(front_end)
         self.log = ReplicaLog(self.requests, counts_slots=policy.counts_idle_slots, policy=type(policy).__name__)
         if sinks is not None:
             self.requests.stream_to(sinks)
             self.log.stream_to(sinks("steps"), sinks("gaps"))
         self._streamed = sinks is not None
-        server = OneServer(self.env, self.requests, options.front_end, on_end)
+        server = OneServer(self.env, self.requests, front_end, on_end)
         self._site = Site(self.env, policy, step_time, self.log, self.requests, options, server, observer)
         server.stand_before(self._site)
         self.replica = self._site.replica

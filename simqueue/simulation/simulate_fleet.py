@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import simpy
 
-from simqueue.request import Request
+from simqueue.frontend import FrontEndTimes
+from simqueue.request import Job, Request
 from simqueue.schedulers.base import Policy
 from simqueue.simulation.books import lives_of, prefix_statistics, ready_s, stays_of, sum_or_none, sum_prefix
 from simqueue.simulation.columns import ROWS_AT_ONCE, STREAMED_ROWS, Reordered, SharedSink, Sinks
@@ -24,7 +26,6 @@ from simqueue.simulation.request_log import RequestLog
 from simqueue.simulation.signals import look_from_time_to_time
 from simqueue.simulation.simulate import Play, not_folded, stuck_warnings
 from simqueue.simulation.site import Site
-from simqueue.steptime.base import StepTime
 from simqueue.traffic import Traffic
 
 
@@ -56,10 +57,11 @@ class FleetSimulation:
     ) -> None:
         self.env = simpy.Environment()
         self.options = options
-        self.requests = RequestLog(options.front_end, routed=True)
+        front_end = _front_end if any(part.front_end for part in parts) else None
+        self.requests = RequestLog(front_end, routed=True)
         self._parts, self._rules = parts, rules
         self.members = [self._member(number, part) for number, part in enumerate(parts)]
-        self.fleet = Fleet(self.env, self.requests, rules, self.members, options.front_end, on_end)
+        self.fleet = Fleet(self.env, self.requests, rules, self.members, front_end, on_end)
         self._streamed = sinks is not None
         if sinks is not None:
             self._stream_to(sinks)
@@ -71,10 +73,11 @@ class FleetSimulation:
         policy = part.make_policy()
         name = type(policy).__name__
         log = ReplicaLog(self.requests, counts_slots=policy.counts_idle_slots, policy=name, number=number)
-        return Member(self.env, number, part, log, partial(self._site, part.step_time, log))
+        return Member(self.env, number, part, log, partial(self._site, part, log))
 
-    def _site(self, step_time: StepTime, log: ReplicaLog, policy: Policy) -> Site:
-        return Site(self.env, policy, step_time, log, self.requests, self.options, self.fleet)
+    def _site(self, part: Part, log: ReplicaLog, policy: Policy) -> Site:
+        options = replace(self.options, front_end=part.front_end)
+        return Site(self.env, policy, part.step_time, log, self.requests, options, self.fleet)
 
     def _stream_to(self, sinks: Sinks) -> None:
         self.requests.stream_to(sinks)
@@ -138,7 +141,7 @@ class FleetSimulation:
             idle_slot_steps=sum_or_none(one.idle_slot_steps for one in facts),
             end_s=end_s,
             warnings=tuple(warnings),
-            front_end=self.options.front_end,
+            front_end=next((part.front_end for part in self._parts if part.front_end is not None), None),
             special=self.requests.rows.special,
             unfinished_step_s=sum_or_none(one.lost_step_s for one in facts),
             prefix=sum_prefix(one.prefix for one in facts),
@@ -152,6 +155,7 @@ class FleetSimulation:
         return ReplicaFacts(
             name=member.name,
             group=member.group,
+            front_end=member.front_end,
             blocks_total=member.kv_tokens // member.block_size,
             blocks_peak=max((kv.peak_used for kv in kvs), default=0),
             ready_s=ready_s(self._lives.rows, member.number, end_s),
@@ -173,3 +177,9 @@ class FleetSimulation:
         if self._streamed:
             return tables[-1]
         return KeptTable({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
+
+
+def _front_end(job: Job) -> FrontEndTimes | None:
+    """Return the front end of the replica where a request is or was last."""
+    member = None if job.trip is None else job.trip.last_member
+    return member.front_end if isinstance(member, Member) else None

@@ -103,7 +103,7 @@ class FleetCase:
     def parts(self) -> list[Part]:
         """The replicas."""
         made = zip(self.makers, self.step_times, strict=True)
-        return [Part(f"r-{i}", "r", 1.0, make, step_time) for i, (make, step_time) in enumerate(made)]
+        return [Part(f"r-{i}", "r", 1.0, make, step_time, self.front_end) for i, (make, step_time) in enumerate(made)]
 
     def options(self, *, fast: bool) -> RunOptions:
         """Return the options of a run with every check on."""
