@@ -68,8 +68,9 @@ def lines(rows: Sequence[Row], figure: str) -> Iterator[str]:
     yield (
         f"{SERVERS} replicas at a load of {LOAD:g}, exponential services. A request joins the shortest of d queues "
         "that are drawn at random. Theory is the limit of ever more replicas (Vvedenskaya and others 1996, "
-        "Mitzenmacher 1996): the share of replicas with at least k requests is ρ^((d^k − 1)/(d − 1)). With "
-        f"{SERVERS} replicas long queues are a bit more frequent than in the limit."
+        "Mitzenmacher 1996): the share of replicas with at least k requests is ρ^((d^k − 1)/(d − 1)). Rare queues "
+        f"are the last to come close to it: with {SERVERS} replicas, those that at most one in 100 replicas has in the "
+        f"limit are {_rare(rows)} times as frequent."
     )
     yield ""
     yield f"![Share of replicas with at least k requests]({figure})"
@@ -82,6 +83,12 @@ def lines(rows: Sequence[Row], figure: str) -> Iterator[str]:
             shown = f"{row.found.value:.5f}" + ("" if half is None else f" ± {half:.5f}")
             yield f"| {row.choices} | {row.length} | {row.expected:.5f} | {shown} |"
     yield ""
+
+
+def _rare(rows: Sequence[Row]) -> str:
+    """Return how much more frequent rare queues are than in the limit."""
+    ratios = [row.found.value / row.expected for row in rows if 1e-5 < row.expected <= 0.01]
+    return " and ".join(f"{ratio:.1f}" for ratio in ratios)
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:

@@ -116,7 +116,7 @@ def lines(rows: Sequence[Row], figure: str) -> Iterator[str]:
     yield ""
     yield (
         f"**{len(rows) - len(differ)} of {len(rows)} means agree with theory; the largest difference is {worst:.1%}. "
-        "The order is the same at each load: one queue, the shortest, the shorter of two, round robin, random.**"
+        f"From the longest wait to the shortest, {_order(rows)}.**"
     )
     yield ""
     yield f"![Mean wait by load behind each router, theory and simulation]({figure})"
@@ -131,6 +131,15 @@ def lines(rows: Sequence[Row], figure: str) -> Iterator[str]:
             f"| {row.errors:+.1f} |"
         )
     yield ""
+
+
+def _order(rows: Sequence[Row]) -> str:
+    """Return the order of the routers by their waits, and at how many loads it is that order."""
+    names = list(CASES)
+    loads = {row.load: [one for one in rows if (one.service, one.load) == ("exponential", row.load)] for row in rows}
+    falls = [sorted(own, key=lambda row: -row.found.value) for own in loads.values()]
+    same = sum([row.router for row in own] == names for own in falls)
+    return f"the order is {', '.join(names)} at {same} of {len(loads)} loads"
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:

@@ -130,3 +130,31 @@ def test_old_signals_herd() -> None:
         assert (one.value - expected.value) / error == pytest.approx(0, abs=4)
     assert found[0].value < at_random / 2
     assert found[1].value > at_random
+
+
+@pytest.mark.parametrize(
+    "router", ["session_affinity", "prefix_affinity", {"kind": "prefix_affinity", "index": "tree", "threshold": 0.4}]
+)
+def test_conversations_find_their_whole_past_where_they_stay(router: Any) -> None:
+    """Five turns of 400 new tokens and 20 answered: each finds the whole blocks of the turns before it."""
+    result = sq.run(
+        {
+            "step_time": {"kind": "linear", "overhead_s": 0.01, "per_decode_s": 1e-4, "per_prefill_token_s": 5e-5},
+            "kv_cache": {"layout": "paged", "block_size": 16, "blocks": 10_000, "prefix_caching": True},
+            "workload": {
+                "sessions": {
+                    "arrivals": {"process": "poisson", "rate_rps": 3},
+                    "num_sessions": 60,
+                    "turns": {"distribution": "constant", "value": 5},
+                    "think_s": {"distribution": "constant", "value_s": 1.5},
+                },
+                "prompt_tokens": {"distribution": "constant", "value": 400},
+                "output_tokens": {"distribution": "constant", "value": 20},
+            },
+            "policies": {"p": {"scheduler": "continuous", "fleet": {"replicas": 4, "router": router}}},
+        }
+    )
+    prompts = [420 * turn + 400 for turn in range(5)]
+    found = [(420 * turn - 1) // 16 * 16 for turn in range(1, 5)]  # the last token of an answer is not computed
+    assert result.summary_rows[0]["prefix_hit_rate"] == pytest.approx(sum(found) / sum(prompts))
+    assert result.requests["replica"].nunique() == 4
