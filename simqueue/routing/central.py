@@ -18,6 +18,7 @@ class CentralQueue(Router):
 
     Settings = NoKeys
     summary: ClassVar[str] = "one queue at the router; a request leaves it when a replica has a free seat"
+    checked: ClassVar[str] = "theory: waits of M/M/c"
 
     def rank(self, request: Request, replicas: Sequence[View], now_s: float) -> Ranking:
         """Return equal chances for those with free seats and the fewest requests in flight."""

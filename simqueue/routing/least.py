@@ -70,6 +70,7 @@ class LeastOutstanding(Least):
     """The fewest requests in flight, as the router counts them."""
 
     summary: ClassVar[str] = "the replica with the fewest requests in flight (the router's own count)"
+    checked: ClassVar[str] = "chances by hand"
 
     def _load_name(self) -> str:
         return "in_flight"
@@ -91,6 +92,7 @@ class LeastTokens(Least):
     Settings = LeastTokensSettings
     settings: LeastTokensSettings
     summary: ClassVar[str] = "the replica with the fewest tokens in flight (the router's own count)"
+    checked: ClassVar[str] = "chances by hand"
 
     def _load_name(self) -> str:
         return "in_flight_prompt_tokens" if self.settings.count == "prompt" else "in_flight_tokens"
@@ -100,6 +102,7 @@ class LeastKv(Least):
     """The least used KV pool, as the engine reports it."""
 
     summary: ClassVar[str] = "the replica whose KV pool is used least, as last reported"
+    checked: ClassVar[str] = "chances by hand"
 
     def _load_name(self) -> str:
         return "kv_used"
@@ -109,6 +112,7 @@ class JoinShortestQueue(Least):
     """The fewest running and waiting requests, as the engine reports them."""
 
     summary: ClassVar[str] = "the replica with the fewest running and waiting requests, as last reported"
+    checked: ClassVar[str] = "theory: waits of a chain of the queues"
 
     def _load_name(self) -> str:
         return "running_and_waiting"

@@ -20,6 +20,7 @@ class RoundRobin(Router):
 
     Settings = NoKeys
     summary: ClassVar[str] = "the healthy replicas in turn"
+    checked: ClassVar[str] = "theory: waits of Erlang gaps at each replica"
     is_independent = True
 
     _turn = 0
@@ -39,6 +40,7 @@ class RandomChoice(Router):
 
     Settings = NoKeys
     summary: ClassVar[str] = "a healthy replica at random, all alike"
+    checked: ClassVar[str] = "theory: waits of M/G/1 at each replica"
     is_independent = True
 
     def rank(self, request: Request, replicas: Sequence[View], now_s: float) -> Ranking:

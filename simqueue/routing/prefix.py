@@ -64,6 +64,7 @@ class PrefixAffinity(Router):
     Settings = PrefixSettings
     settings: PrefixSettings
     summary: ClassVar[str] = "the replica that has most of the prompt in its prefix cache, unless it is too busy"
+    checked: ClassVar[str] = "the rule by hand, hits of conversations"
 
     def __init__(self, settings: AnySettings, random: Random) -> None:
         super().__init__(settings, random)

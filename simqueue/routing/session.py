@@ -39,6 +39,7 @@ class SessionAffinity(Router):
     Settings = SessionSettings
     settings: SessionSettings
     summary: ClassVar[str] = "requests of a session to the same replica, by consistent hashing"
+    checked: ClassVar[str] = "another computation of the circle"
 
     def __init__(self, settings: AnySettings, random: Random) -> None:
         super().__init__(settings, random)

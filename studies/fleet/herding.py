@@ -129,9 +129,8 @@ def _panel(ax: Axes, points: Sequence[Point], load: float) -> None:
         age = crossing(points, load, name)
         if age is not None:
             ax.plot(age, at_random(load), marker="X", markersize=9, color=style.color)
-            ax.annotate(
-                f"{age:.1f}", (age, at_random(load)), (-4, 8), textcoords="offset points", ha="right", color=style.color
-            )
+            place = (age, at_random(load))
+            ax.annotate(f"{age:.1f}", place, (7, -13), textcoords="offset points", color=style.color)
     (own_count,) = [point for point in points if point.router == OWN_COUNT]
     ax.axhline(own_count.found.value, **own_style.look, label="own count, never old")
     ax.axhline(at_random(load), **LEVEL, label="random (theory)")
