@@ -23,7 +23,7 @@ COUNTS = {
     "sglang-router-0.2.4": 17,
     "sglang-router-0.3.2": 30,
     "vllm-router-0.1.12": 20,
-    "vllm-router-0.1.17": 31,
+    "vllm-router-0.1.17": 34,
 }
 
 

@@ -258,17 +258,20 @@ def test_sessions_spread_on_the_ring_and_only_those_of_a_worker_down_move() -> N
     assert len(set(after.values())) == 3
 
 
-def test_work_in_front_of_a_prompt() -> None:
-    """kv_aware: prompt tokens in flight, and per request in flight the tokens of this prompt, or the mean if less."""
+def test_tokens_times_requests() -> None:
+    """kv_aware: prompt tokens in flight times requests in flight, each with this request; the first on a tie."""
     router = made("vllm-router", policy="kv_aware")
-    seen = replicas(3, in_flight=[0, 1, 3], in_flight_prompt_tokens=[0, 40, 0])
-    for number in range(2):
-        router.dispatched(request(f"before{number}", prompt=30), seen[0], 0.0)
-    seen[0].in_flight, seen[0].in_flight_prompt_tokens = 2, 60
-    for prompt, costs in ((10, {0: 80, 1: 50, 2: 30}), (200, {0: 120, 1: 70, 2: 90})):
+    seen = replicas(3, in_flight=[0, 1, 3], in_flight_prompt_tokens=[90, 40, 10])
+    for prompt, costs in (
+        (10, {0: 100, 1: 100, 2: 80}),
+        (20, {0: 110, 1: 120, 2: 120}),
+        (70, {0: 160, 1: 220, 2: 320}),
+    ):
         ranking = router.rank(request(prompt=prompt), seen, 0.0)
         assert ranking.scores["cost"] == costs
         assert ranking.chances == {min(costs, key=lambda number: costs[number]): 1.0}
+    seen[2].healthy = False
+    assert router.rank(request(prompt=10), seen, 0.0).chances == {0: 1.0}
 
 
 def test_bucket_before_its_first_cut() -> None:
