@@ -39,6 +39,6 @@ ROOMS = {
     "kvcache": Room(("simqueue/kvcache/*.py",), ("kvcache",)),
     "schedulers": Room(("simqueue/schedulers/*.py",), ("schedulers", "simulation")),
     "simulation": Room(("simqueue/simulation/*.py",), ("simulation", "schedulers", "clients")),
-    "routing": Room(("simqueue/routing/*.py",), ("routing",)),
+    "routing": Room(("simqueue/routing/**/*.py",), ("routing",)),
     "linear": Room(("simqueue/steptime/linear.py", "simqueue/steptime/folding.py"), ("steptime",)),
 }

@@ -14,6 +14,7 @@ from simqueue.routing import ROUTERS, Signal
 from simqueue.routing.dynamo.costs import Weights, Worker, chances, costs
 from simqueue.routing.dynamo.disaggregation import skips_remote_prefill
 from simqueue.routing.dynamo.kv import KvRouter
+from simqueue.routing.dynamo.loads import Loads
 from simqueue.routing.dynamo.router import Dynamo
 
 from ..helpers.profiles import examples
@@ -112,6 +113,9 @@ def test_without_events_what_was_sent_counts_as_cached() -> None:
     assert router.rank(again, seen, 120.0).scores["overlap_blocks"] == {0: 0, 1: 0}
     router.joined(seen[1], 5.0)
     assert router.rank(again, seen, 6.0).scores["overlap_blocks"] == {0: 0, 1: 0}
+    router.dispatched(again, seen[0], 7.0)
+    router.left(seen[0], 8.0)
+    assert router.rank(prompted("c", (1, 0, 100)), seen, 9.0).scores["overlap_blocks"] == {0: 0, 1: 0}
 
 
 def test_requests_wait_while_all_have_too_much_open() -> None:
@@ -126,6 +130,36 @@ def test_requests_wait_while_all_have_too_much_open() -> None:
     assert (waiting.replica, waiting.refused) == (None, False)
     router.first_token(request("a"), seen[0], 1.0)
     assert router.choose(request("c"), seen, 1.0).replica == 0
+
+
+def test_as_much_open_as_the_threshold_is_not_busy() -> None:
+    """100 open tokens of 0.5 * 200 let another request in, 101 do not; `rank` says the same as `choose`."""
+    for tokens, waits in ((100, False), (101, True)):
+        router, seen = kv(router_queue_threshold=0.5), replicas(1, max_num_batched_tokens=[200])
+        router.rank(request("a", prompt=tokens), seen, 0.0)
+        router.dispatched(request("a", prompt=tokens), seen[0], 0.0)
+        ranking = router.rank(request("b"), seen, 0.0)
+        assert ranking.chances == ({} if waits else {0: 1.0})
+        assert ranking.reason == router.choose(request("b"), seen, 0.0).reason
+
+
+def test_what_one_request_has_open_leaves_with_it_alone() -> None:
+    """Two requests at a worker: one ends before its first token and after two output blocks, the other stays."""
+    loads = Loads()
+    loads.book("a", 0, (1, 2, 3), 30)
+    loads.book("b", 0, (1, 2), 20)
+    loads.output_block("a")
+    loads.output_block("a")
+    assert loads.with_prompt(0, (1, 9)) == Worker(50, 3 + 2 + 1, 2)
+    loads.free("a")
+    assert loads.with_prompt(0, ()) == Worker(20, 2, 1)
+
+
+def test_a_credit_falls_with_what_is_open_beyond_the_least() -> None:
+    """80 and 160 tokens open: 5 blocks more at the second, half the prompt of 10 blocks, so its credit is 4 / 1.5."""
+    workers = {0: Worker(open_prefill_tokens=80, device_blocks=4), 1: Worker(open_prefill_tokens=160, device_blocks=4)}
+    found = costs(workers, 160, BLOCK, Weights(overlap_score_credit_decay=1.0))
+    assert found == pytest.approx({0: 15 - 4, 1: 20 - 4 / 1.5})
 
 
 def test_no_limit_of_a_step_is_no_threshold() -> None:

@@ -46,3 +46,11 @@ def test_memory_follows_what_was_sent_in_the_time() -> None:
     for i in range(1000):
         index.add(chain(i, 3), 0, float(i))
     assert len(index) == 30
+
+
+def test_a_block_after_one_that_is_missing_does_not_count() -> None:
+    """Replica 1 has only the second block of what is asked: nothing at the beginning."""
+    index = Recent(TTL_S)
+    index.add([1, 2], 0, 0.0)
+    index.add([2, 3], 1, 0.0)
+    assert index.matched([1, 2, 3], 1.0) == {0: 2}
