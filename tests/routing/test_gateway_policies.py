@@ -332,6 +332,29 @@ def test_cuts_are_those_of_the_program(lengths: list[int], bounds: list[int]) ->
     assert bounds_of(lengths, sum(lengths) // 3, 3) == bounds
 
 
+def test_cuts_and_choices_are_those_of_a_running_router() -> None:
+    """Prompts sent to sglang-router 0.3.2 with three workers for prefill, and the ranges that it logged after each cut.
+
+    The cut at 20 s was not made: the characters per worker had neither doubled nor halved.
+    """
+    router = made("sglang-router", policy="bucket", balance_abs_threshold=1_000_000, chars_per_token=1)
+    seen = replicas(3)
+    batches: list[tuple[float, list[int], list[int], list[int]]] = [
+        (0.1, [5, 10, 15, 20, 24, 26, 90, 200], [0] * 8, [90, 200]),
+        (7.0, [33, 34, 34], [0, 0, 0], [33, 67]),
+        (13.6, [7, 7, 7, 300, 12, 12, 12, 900, 50], [0, 0, 0, 2, 0, 0, 0, 2, 1], [900, 1336]),
+        (20.4, [3000, 20, 20, 100, 100, 64, 5], [2, 0, 0, 0, 0, 0, 0], [3000, 4104]),
+        (27.1, [9] * 12 + [500], [0] * 13, [500, 703]),
+    ]
+    for begin, prompts, chosen, bounds in batches:
+        at = [sent(router, seen, request(f"{begin} {i}", prompt=n), begin + i / 20) for i, n in enumerate(prompts)]
+        assert at == chosen
+        for number, bound in enumerate(bounds):
+            for prompt, holder in ((bound, number), (bound + 1, number + 1)):
+                ranking = router.rank(request("x", prompt=prompt), seen, begin + 5)
+                assert ranking.chances == {holder: 1.0}
+
+
 @examples(100, 1000)
 @given(lengths=st.lists(st.integers(1, 50), min_size=1, max_size=40), workers=st.integers(1, 6))
 def test_ranges_rise_and_hold_the_share(lengths: list[int], workers: int) -> None:

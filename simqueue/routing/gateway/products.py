@@ -106,7 +106,7 @@ class SglangRouter(Gateway):
 
     Settings = SglangSettings
     summary: ClassVar[str] = "sglang-router by version: cache_aware and its other policies"
-    checked: ClassVar[str] = "recorded decisions of 0.1.9, 0.2.3, 0.2.4, 0.3.2; cuts of bucket: source"
+    checked: ClassVar[str] = "recorded decisions of 0.1.9, 0.2.3, 0.2.4, 0.3.2; cuts of bucket: its log"
 
     def _policy(self) -> Router:
         if not isinstance(self.settings, SglangSettings):
