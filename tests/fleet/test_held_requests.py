@@ -58,14 +58,14 @@ def played(case: FleetCase, age: Age, most: int, *, fast: bool = True) -> Record
 AGES = st.sampled_from([Age(0.05), Age(0.25), Age(1.0, 0.1), Age(0.1, 0.35)])
 
 
-@examples(60, thorough=600)
+@examples(30, thorough=600)
 @given(case=fleet_cases(), age=AGES, most=st.integers(0, 2))
 def test_folding_changes_nothing(case: FleetCase, age: Age, most: int) -> None:
     """Looks that let requests go are at the same instants, whether steps are folded or not."""
     assert fleet_differences(played(case, age, most), played(case, age, most, fast=False)) == []
 
 
-@examples(60, thorough=600)
+@examples(30, thorough=600)
 @given(case=fleet_cases(fails=False), age=AGES, most=st.integers(0, 2))
 def test_held_requests_go_when_the_fleet_is_empty(case: FleetCase, age: Age, most: int) -> None:
     """An idle replica is reported idle at the next look, so nobody stays at the router while one is ready."""

@@ -12,14 +12,14 @@ from .cases import FleetCase, fleet_cases, fleet_differences
 PRODUCTS = ("dynamo", "litellm", "llm-d", "production-stack", "aibrix", "envoy", "nginx")
 
 
-@examples(60, thorough=1200)
+@examples(30, thorough=1200)
 @given(fleet_cases(routers=PRODUCTS))
 def test_folding_changes_nothing(case: FleetCase) -> None:
     """Whatever they count and read, they choose the same, folded and step by step, with failures and drains."""
     assert fleet_differences(case.play(fast=True), case.play(fast=False)) == []
 
 
-@examples(60, thorough=600)
+@examples(30, thorough=600)
 @given(fleet_cases(routers=PRODUCTS))
 def test_every_request_ends_once(case: FleetCase) -> None:
     """Nobody is lost or served twice; without an end of time, who is left over is named."""

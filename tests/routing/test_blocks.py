@@ -23,7 +23,7 @@ def tokens(pieces: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
     return [(stream, start + i) for stream, start, n in pieces for i in range(n)]
 
 
-@examples(300, 5000)
+@examples(100, 5000)
 @given(one=PIECES, other=PIECES, size=st.integers(1, 6))
 def test_keys_agree_exactly_where_prompts_do(one: list, other: list, size: int) -> None:
     """Block i of two prompts has the same key if and only if their first (i + 1) * size tokens are the same."""
@@ -34,7 +34,7 @@ def test_keys_agree_exactly_where_prompts_do(one: list, other: list, size: int) 
         assert (key == another) == (tokens(one)[:end] == tokens(other)[:end])
 
 
-@examples(200, 2000)
+@examples(80, 2000)
 @given(pieces=PIECES, size=st.integers(1, 6), most=st.integers(1, 4))
 def test_a_rest_is_a_block_of_its_own(pieces: list, size: int, most: int) -> None:
     """With the rest, a prompt of n tokens has ceil(n / size) keys, all different, and at most as many as are asked."""
@@ -45,7 +45,7 @@ def test_a_rest_is_a_block_of_its_own(pieces: list, size: int, most: int) -> Non
     assert Blocks().of(prompted(pieces), size, most, with_rest=True) == keys[:most]
 
 
-@examples(200, 2000)
+@examples(80, 2000)
 @given(pieces=PIECES, size=st.integers(1, 6))
 def test_it_does_not_matter_how_a_prompt_is_cut(pieces: list, size: int) -> None:
     """One piece per token gives the same keys."""
@@ -62,7 +62,7 @@ def test_a_prompt_without_known_tokens_is_like_no_other() -> None:
     assert blocks.of(one, 16) == Blocks().of(one, 16)
 
 
-@examples(200, 2000)
+@examples(80, 2000)
 @given(n=st.integers(0, 40), known=st.integers(0, 40))
 def test_the_common_beginning_is_found(n: int, known: int) -> None:
     """Of n keys, those known are the first min(n, known)."""

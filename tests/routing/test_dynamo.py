@@ -223,7 +223,7 @@ def test_only_the_kv_mode_reads_the_caches() -> None:
     assert ROUTERS["dynamo"].wants_first_tokens
 
 
-@examples(60, 800)
+@examples(40, 800)
 @given(
     sends=st.lists(
         st.tuples(st.integers(0, 2), st.integers(1, 90), st.integers(0, 2), st.sampled_from(["open", "decode", "end"])),

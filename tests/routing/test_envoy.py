@@ -34,7 +34,7 @@ def turns(router: Router, seen: list[Replica], n: int) -> list[int]:
     return chosen
 
 
-@examples(60, 600)
+@examples(40, 600)
 @given(loads=st.lists(st.integers(0, 3), min_size=1, max_size=5), choices=st.integers(2, 4))
 def test_the_least_loaded_of_choices_that_may_be_the_same(loads: list[int], choices: int) -> None:
     """The chances are those of all equally likely draws, the first of equal ones taken."""
@@ -60,7 +60,7 @@ def test_turns_begin_anew_with_other_replicas() -> None:
     assert turns(router, seen, 1) == [2]
 
 
-@examples(100, 1000)
+@examples(40, 1000)
 @given(weights=st.lists(st.integers(1, 6), min_size=2, max_size=4).filter(lambda w: min(w) < max(w)))
 def test_each_gets_its_share_of_turns(weights: list[int]) -> None:
     """After as many turns as the sum of the weights, no replica is more than one turn from its weight."""
@@ -68,7 +68,7 @@ def test_each_gets_its_share_of_turns(weights: list[int]) -> None:
     assert all(abs(chosen[i] - weight) <= 1 for i, weight in enumerate(weights))
 
 
-@examples(60, 600)
+@examples(40, 600)
 @given(
     weights=st.lists(st.sampled_from([1, 2, 4]), min_size=2, max_size=4).filter(lambda w: min(w) < max(w)),
     loads=st.lists(st.integers(0, 3), min_size=4, max_size=4),
@@ -95,7 +95,7 @@ def test_unequal_weights_take_turns_by_load(weights: list[int], loads: list[int]
 WEIGHTS = st.dictionaries(st.integers(0, 30), st.sampled_from([0.5, 1, 1, 2, 3]), min_size=1, max_size=6)
 
 
-@examples(60, 600)
+@examples(40, 600)
 @given(weights=WEIGHTS, size=st.sampled_from([64, 100, 1024]))
 def test_points_on_the_ring_follow_weights(weights: dict[int, float], size: int) -> None:
     """The ring has at least `size` points; shares add up to 1, and are those of places that are looked up."""

@@ -96,7 +96,7 @@ def test_a_buffer_lets_others_in() -> None:
     assert chances(router, seen, 2.0) == {0: 0.5, 1: 0.5}
 
 
-@examples(100, 1000)
+@examples(40, 1000)
 @given(times=st.lists(st.integers(1, 64), min_size=1, max_size=30), kept=st.integers(1, 12))
 def test_the_last_samples_count(times: list[int], kept: int) -> None:
     """The mean is of the last `max_latency_list_size` times."""
@@ -168,7 +168,7 @@ def test_latency_keeps_limits_of_what_has_ended() -> None:
     assert chances(router, seen, 60.0) == {0: 1.0}
 
 
-@examples(100, 1000)
+@examples(40, 1000)
 @given(
     times=st.lists(st.integers(1, 64), min_size=1, max_size=9), percentile=st.sampled_from([0.05, 0.25, 0.5, 0.8, 1.0])
 )
@@ -194,7 +194,7 @@ def test_choices_have_the_frequencies_of_their_chances(name: str) -> None:
     assert ROUTERS["litellm"].wants_first_tokens
 
 
-@examples(80, 800)
+@examples(40, 800)
 @given(
     steps=st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans(), st.integers(0, 40)), max_size=25),
     name=st.sampled_from(STRATEGIES),

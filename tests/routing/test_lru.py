@@ -27,7 +27,7 @@ def last(sent: list[Key], capacity: int) -> list[Key]:
     return kept
 
 
-@examples(300, 4000)
+@examples(100, 4000)
 @given(sends=SENDS, capacity=st.integers(1, 9), dropped=st.integers(-1, 2))
 def test_each_replica_keeps_what_was_sent_there_last(sends: list, capacity: int, dropped: int) -> None:
     """A replica has the last so many different blocks; counting ends at the first block that none has."""
@@ -51,7 +51,7 @@ def test_each_replica_keeps_what_was_sent_there_last(sends: list, capacity: int,
         assert index.counted(chain(stream, 5)) == expected
 
 
-@examples(300, 4000)
+@examples(100, 4000)
 @given(sends=SENDS, capacity=st.integers(1, 9), asked=st.lists(st.integers(0, 2), min_size=1, unique=True))
 def test_a_table_for_all_keeps_the_last_blocks_that_are_not_idle(sends: list, capacity: int, asked: list[int]) -> None:
     """Blocks go when the table is full, or at the first check (each 4 s) at which they are idle for more than 10 s."""

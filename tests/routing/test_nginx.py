@@ -48,7 +48,7 @@ def test_equal_connections_take_turns_by_weight() -> None:
     assert turns(router, seen, 4) == [0, 0, 1, 0]
 
 
-@examples(60, 600)
+@examples(40, 600)
 @given(
     weights=st.lists(st.integers(1, 3), min_size=2, max_size=4),
     loads=st.lists(st.integers(0, 4), min_size=4, max_size=4),

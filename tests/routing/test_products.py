@@ -105,7 +105,7 @@ def live(life: Life, steps: list[tuple[str, int, tuple[int, int]]]) -> None:
             life.go_on(at, what)
 
 
-@examples(150, 3000)
+@examples(80, 3000)
 @given(router=ROUTER, seen=fleets(), steps=st.lists(STEP, max_size=25), prompt=PROMPT)
 def test_chances_are_of_healthy_replicas_and_choices_have_chances(
     router: tuple[str, dict[str, Any]], seen: list[Replica], steps: list, prompt: tuple[int, int]
@@ -123,7 +123,7 @@ def test_chances_are_of_healthy_replicas_and_choices_have_chances(
     assert choice.reason == ranking.reason
 
 
-@examples(100, 2000)
+@examples(60, 2000)
 @given(router=ROUTER, seen=fleets(), steps=st.lists(STEP, max_size=25), prompt=PROMPT, asks=st.integers(1, 3))
 def test_questions_change_nothing(
     router: tuple[str, dict[str, Any]], seen: list[Replica], steps: list, prompt: tuple[int, int], asks: int
@@ -138,7 +138,7 @@ def test_questions_change_nothing(
     assert life.router.rank(request, life.order, life.now_s) == before
 
 
-@examples(60, 800)
+@examples(30, 800)
 @given(router=ROUTER, seen=fleets(), steps=st.lists(STEP, max_size=25))
 def test_the_same_steps_lead_to_the_same_choice(
     router: tuple[str, dict[str, Any]], seen: list[Replica], steps: list

@@ -19,7 +19,7 @@ def chain(stream: int, n: int) -> list[Key]:
     return [1000 * stream + i for i in range(n)]
 
 
-@examples(300, 4000)
+@examples(100, 4000)
 @given(sends=SENDS, dropped=st.integers(-1, 2))
 def test_it_matches_a_list_of_all_that_was_sent(sends: list, dropped: int) -> None:
     """A replica has the longest prefix that was sent there at most 10 s ago, unless it was dropped since."""
