@@ -92,7 +92,7 @@ class Nginx(Several):
     Settings = NginxSettings
     settings: NginxSettings
     summary: ClassVar[str] = "nginx: weighted turns, fewest connections, better of two random ones, consistent hash"
-    checked: ClassVar[str] = "source (nginx master, 2025)"
+    checked: ClassVar[str] = "source (master branch)"
     recovery: ClassVar[Recovery] = Recovery(
         retries=0,
         breaker_failures=1,

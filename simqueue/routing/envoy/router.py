@@ -45,7 +45,7 @@ class Envoy(Several):
     Settings = EnvoySettings
     settings: EnvoySettings
     summary: ClassVar[str] = "Envoy: turns by weight, least requests, random, ring hash, Maglev"
-    checked: ClassVar[str] = "source (Envoy main, 2025) and documentation"
+    checked: ClassVar[str] = "source (main branch) and documentation"
     recovery: ClassVar[Recovery] = Recovery(retries=0, source="Envoy documentation")
 
     def made(self) -> Router:
