@@ -19,11 +19,11 @@ COUNTS = {
     "dynamo-1.6.1": 32,
     "litellm-1.110.2": 12,
     "sglang-router-0.1.9": 11,
-    "sglang-router-0.2.3": 17,
-    "sglang-router-0.2.4": 17,
-    "sglang-router-0.3.2": 30,
-    "vllm-router-0.1.12": 20,
-    "vllm-router-0.1.17": 34,
+    "sglang-router-0.2.3": 18,
+    "sglang-router-0.2.4": 18,
+    "sglang-router-0.3.2": 32,
+    "vllm-router-0.1.12": 21,
+    "vllm-router-0.1.17": 36,
 }
 
 

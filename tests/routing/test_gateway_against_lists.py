@@ -40,7 +40,9 @@ class PlainRules:
             return "imbalanced", least
         matched, node = self.texts.find(text)
         if node is not None and np.float32(matched) / np.float32(len(text)) > self.threshold:
-            return "hit", self.owners(node, able)
+            owners = self.owners(node, able)
+            if owners:
+                return "hit", owners
         if self.version in OLDER:
             sizes = {one.number: self.texts.size(one.number) for one in seen if one.number not in self.lost}
             return "miss", [number for number, size in sizes.items() if size == min(sizes.values())]
@@ -52,7 +54,7 @@ class PlainRules:
             return list(node["uses"])
         if self.version == "0.1.17":
             having = [one for one in able if one.number in node["uses"]]
-            return [min(having, key=lambda one: one.in_flight).number] if having else list(node["uses"])
+            return [min(having, key=lambda one: one.in_flight).number] if having else []
         return [node["creator"]] if node["creator"] in node["uses"] else list(node["uses"])
 
     def dispatched(self, text: str, number: int, reason: str, meant: list[int], seen: list[Replica]) -> None:
@@ -62,7 +64,7 @@ class PlainRules:
             self.texts.touch(text, number if number in node["uses"] else next(iter(node["uses"])))
         if number not in meant:
             down = [one for one in meant if not any(well.number == one and well.healthy for well in seen)]
-            if self.version != "0.1.17" and down:
+            if down:
                 self.texts.remove(down[0])
                 self.lost.add(down[0])
             return

@@ -103,7 +103,9 @@ class CacheAware(Policy):
         match = self._find(text)
         units = self.front.units
         if ratio(units(match.matched), units(length_of(text))) > self._threshold:
-            return Decision(self._owner(match, able), "hit", match)
+            meant = self._owner(match, able)
+            if meant:
+                return Decision(meant, "hit", match)
         if self.rules.miss == "least loaded":
             return Decision(_least(able, in_flight), "miss", match)
         return Decision(self._smallest(replicas), "miss", match)
@@ -119,7 +121,7 @@ class CacheAware(Policy):
             return {match.node.creator: 1.0}
         if self.rules.owner == "least loaded":
             having = [replica for replica in able if replica.number in match.node.last_use]
-            return {least_loaded(having).number: 1.0} if having else {owners[0]: 1.0}
+            return {least_loaded(having).number: 1.0} if having else {}
         return dict.fromkeys(owners, 1 / len(owners))
 
     def _smallest(self, replicas: Sequence[View]) -> dict[int, float]:
@@ -169,7 +171,7 @@ class CacheAware(Policy):
             self.tree.touch(match, number if number in match.node.last_use else owners[0])
 
     def _purge(self, number: int | None) -> None:
-        if self.rules.purges_unhealthy and number is not None:
+        if number is not None:
             self.tree.remove(number)
             self._purged[number] = None
 

@@ -19,13 +19,12 @@ class Rules:
     miss : str
         Where a text goes that the tree does not know: ``fewest characters`` or ``least loaded``.
     owner : str
-        Which of several owners a hit goes to: ``any``, ``creator`` of the node, or ``least loaded``.
+        Which of several owners a hit goes to: ``any``, ``creator`` of the node, or ``least loaded``. One of the first
+        two that is down loses everything; the last counts only healthy owners.
     inserts_imbalanced : bool
         Whether the text is inserted too when loads are imbalanced.
     look_up_is_use : bool
         Whether a look-up makes the nodes on its way recently used.
-    purges_unhealthy : bool
-        Whether an owner that is found to be unhealthy loses everything in the tree.
     by_tokens : bool
         Whether texts are token numbers, asked from the engines, and not characters.
     counts_for_two : bool
@@ -36,7 +35,6 @@ class Rules:
     owner: Literal["any", "creator", "least loaded"] = "creator"
     inserts_imbalanced: bool = True
     look_up_is_use: bool = False
-    purges_unhealthy: bool = True
     by_tokens: bool = False
     counts_for_two: bool = False
 
@@ -55,6 +53,6 @@ SGLANG: Mapping[str, Rules] = {
 
 VLLM: Mapping[str, Rules] = {
     "0.1.12": _NEWEST,
-    "0.1.17": replace(_NEWEST, owner="least loaded", purges_unhealthy=False, by_tokens=True, counts_for_two=True),
+    "0.1.17": replace(_NEWEST, owner="least loaded", by_tokens=True, counts_for_two=True),
 }
 """By version of vllm-router."""
