@@ -83,8 +83,9 @@ def lines(points: Sequence[Point], figure: str) -> Iterator[str]:
     yield (
         f"{SERVERS} replicas with one seat, exponential services. The router looks at the queues from time to time "
         "and does not count what it sends in between. *The shortest* then sends all requests between two looks to the "
-        "same replica; *the shorter of two* spreads them more; a router's *own count* is never old. A random split "
-        "needs no signal. The effect is known from Mitzenmacher 2000, How useful is old information?"
+        "same replica (or at random to those that were equally short); *the shorter of two* spreads them more; a "
+        "router's *own count* is never old. A random split needs no signal. The effect is known from Mitzenmacher "
+        "2000, How useful is old information?"
     )
     yield ""
     for load in dict.fromkeys(point.load for point in points):
@@ -129,8 +130,9 @@ def _panel(ax: Axes, points: Sequence[Point], load: float) -> None:
         age = crossing(points, load, name)
         if age is not None:
             ax.plot(age, at_random(load), marker="X", markersize=9, color=style.color)
+            beside, side = ((-5, 7), "right") if name == next(iter(ROUTERS)) else ((2, -24), "center")
             place = (age, at_random(load))
-            ax.annotate(f"{age:.1f}", place, (7, -13), textcoords="offset points", color=style.color)
+            ax.annotate(f"{age:.1f}", place, beside, textcoords="offset points", ha=side, color=style.color)
     (own_count,) = [point for point in points if point.router == OWN_COUNT]
     ax.axhline(own_count.found.value, **own_style.look, label="own count, never old")
     ax.axhline(at_random(load), **LEVEL, label="random (theory)")
