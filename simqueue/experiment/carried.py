@@ -85,6 +85,8 @@ def carried(scenario: ResolvedScenario, seed: int = 0, *, most: int = MOST_REQUE
         raise InputError("the workload has no requests of which a backlog could be made")
     found = {}
     for policy in scenario.policies:
+        if policy.fleet is not None:
+            continue
         built = build(policy, reject_oversized=scenario.rejects_unservable)
         try:
             asked = asked_of(built, load)

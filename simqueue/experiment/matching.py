@@ -103,6 +103,8 @@ def _case(scenario: ResolvedScenario, policy: ResolvedPolicy) -> _Case | str:
     workload = scenario.workload
     if workload is None or workload.can_time_out or workload.max_concurrency is not None:
         return "there must be one workload, without timeout_s (its own or of a class) and max_concurrency"
+    if policy.fleet is not None:
+        return "there must be one replica, without a router"
     before = _before_the_server(scenario, policy)
     if before:
         return before

@@ -10,7 +10,7 @@ import numpy as np
 from simqueue.errors import InputError
 from simqueue.experiment.build import build_all
 from simqueue.experiment.demand import Offered, asked_of, offered
-from simqueue.experiment.offered_load import PolicyLoad, loaded
+from simqueue.experiment.policy_load import PolicyLoad, loaded
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import run
 from simqueue.experiment.served import limits_of, served
@@ -69,6 +69,8 @@ def curves(scenario: ResolvedScenario, points: int = 60) -> list[Curve]:
     found = []
     built = build_all(scenario)
     for policy in scenario.policies:
+        if policy.fleet is not None:
+            continue
         by = served(scenario, policy, built[policy.name])
         if by is None:
             continue

@@ -8,7 +8,8 @@ from itertools import chain
 from typing import Final
 
 from simqueue.experiment.fleets import steps_of_group, systems
-from simqueue.experiment.offered_load import PolicyLoad, policy_loads
+from simqueue.experiment.offered_load import policy_loads
+from simqueue.experiment.policy_load import PolicyLoad
 from simqueue.experiment.replication import Replication
 from simqueue.results.signs import open_arrivals_s
 from simqueue.results.steadiness import OfferedLoad

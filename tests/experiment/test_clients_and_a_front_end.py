@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from simqueue.experiment import run
-from simqueue.experiment.offered_load import PolicyLoad, policy_loads
+from simqueue.experiment.offered_load import policy_loads
+from simqueue.experiment.policy_load import PolicyLoad
 from simqueue.scenario import from_mapping
 
 STEP_S, OUTPUT = 0.02, 10

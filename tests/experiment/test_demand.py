@@ -13,7 +13,8 @@ import pytest
 import simqueue as sq
 from simqueue.experiment.build import build_all
 from simqueue.experiment.demand import asked_of, offered
-from simqueue.experiment.offered_load import PolicyLoad, policy_loads
+from simqueue.experiment.offered_load import policy_loads
+from simqueue.experiment.policy_load import PolicyLoad
 from simqueue.experiment.rates import saturation_throughput
 from simqueue.scenario import from_mapping
 

@@ -11,7 +11,8 @@ import pytest
 import simqueue as sq
 from simqueue.errors import InputError
 from simqueue.experiment.carried import carried
-from simqueue.experiment.offered_load import PolicyLoad, policy_loads
+from simqueue.experiment.offered_load import policy_loads
+from simqueue.experiment.policy_load import PolicyLoad
 from simqueue.scenario import from_mapping
 
 LINEAR = {"kind": "linear", "overhead_s": 0.01, "per_decode_s": 2e-4, "per_prefill_token_s": 5e-5}

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import simqueue as sq
-from simqueue.experiment.offered_load import PolicyLoad, policy_loads
+from simqueue.experiment.offered_load import policy_loads
+from simqueue.experiment.policy_load import PolicyLoad
 from simqueue.scenario import from_mapping
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.theory.lengths import from_sample

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import simqueue as sq
-from simqueue.experiment.offered_load import PolicyLoad, policy_loads
+from simqueue.experiment.offered_load import policy_loads
+from simqueue.experiment.policy_load import PolicyLoad
 from simqueue.scenario import from_mapping
 from simqueue.steptime.base import Batch, StepTime
 from simqueue.steptime.linear import ConstantStepTime, LinearStepTime

@@ -14,7 +14,8 @@ from simqueue.cli.actions.common import load_scenario, print_json
 from simqueue.cli.actions.screen import print_by_name, progress_bar
 from simqueue.errors import InputError
 from simqueue.experiment.carried import carried
-from simqueue.experiment.offered_load import PolicyLoad, policy_loads
+from simqueue.experiment.offered_load import policy_loads
+from simqueue.experiment.policy_load import PolicyLoad
 from simqueue.experiment.rates import SHARES, curves, simulated
 from simqueue.outputs import Outputs, Place
 from simqueue.scenario import ResolvedScenario
