@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 
 from simqueue.experiment.build import build_all
 from simqueue.experiment.fleets import parts, rules, steps_of_group, systems
+from simqueue.experiment.replicas_apart import played_apart
 from simqueue.request import Request
 from simqueue.results.policyrun import PolicyRun
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
+from simqueue.scenario.resolved_fleet import ResolvedFleet
 from simqueue.scenario.traffic import make_traffic
 from simqueue.schedulers import Policy
 from simqueue.simulation import RunOptions, Simulation
+from simqueue.simulation.columns import Sinks
 from simqueue.simulation.options import NEVER_S
 from simqueue.simulation.recording import Recording
 from simqueue.simulation.simulate_fleet import FleetSimulation
+from simqueue.traffic import Traffic
 
 if TYPE_CHECKING:
     from simqueue.results.streaming import Stream
@@ -62,6 +66,7 @@ def replicate(
     check: bool,
     progress: Progress | None = None,
     stream: Stream | None = None,
+    workers: int | None = 1,
 ) -> Replication:
     """Run every policy once, on the requests of one replication.
 
@@ -76,6 +81,8 @@ def replicate(
         See `Progress`.
     stream : Stream, optional
         Where the tables of each policy are written during the run. They are then not kept in memory.
+    workers : int or None
+        Processes for the replicas of a fleet that are independent; None: as many as are worth it.
     """
     built = build_all(scenario)
     traffic = make_traffic(scenario, number, kept=stream is None)
@@ -85,19 +92,35 @@ def replicate(
         on_end = _reporter(progress, name, traffic.expected_requests)
         chosen = options(scenario, policy, check=check)
         sinks = None if stream is None else stream.sinks(name)
-        simulation: Simulation | FleetSimulation
         if policy.fleet is None:
-            simulation = Simulation(traffic, built[name], policy.step_time, chosen, on_end, sinks=sinks)
+            recording = Simulation(traffic, built[name], policy.step_time, chosen, on_end, sinks=sinks).run()
         else:
-            own, how = parts(scenario, policy.fleet), rules(scenario, policy.fleet, number)
-            simulation = FleetSimulation(traffic, own, how, chosen, on_end, sinks)
-        recording = simulation.run()
+            recording = _play_fleet(scenario, policy.fleet, number, traffic, chosen, on_end, sinks, workers)
         runs.append(
             PolicyRun(name, number, replace(recording, warnings=(*recording.warnings, *_outside(policy, recording))))
         )
     # streamed requests are not kept, and those of sessions depend on the answers
     fixed = isinstance(traffic.requests, list) and not traffic.session_groups
     return Replication(number, tuple(runs), tuple(traffic.requests) if fixed else (), built, traffic.notes)
+
+
+def _play_fleet(
+    scenario: ResolvedScenario,
+    fleet: ResolvedFleet,
+    number: int,
+    traffic: Traffic,
+    chosen: RunOptions,
+    on_end: Callable[[int], None] | None,
+    sinks: Sinks | None,
+    workers: int | None,
+) -> Recording:
+    """Play one replication of a fleet, over several processes if that is possible and worth it."""
+    own = parts(scenario, fleet)
+    if sinks is None:
+        recording = played_apart(traffic, own, rules(scenario, fleet, number), chosen, workers)
+        if recording is not None:
+            return recording
+    return FleetSimulation(traffic, own, rules(scenario, fleet, number), chosen, on_end, sinks).run()
 
 
 def _outside(policy: ResolvedPolicy, recording: Recording) -> list[str]:

@@ -58,7 +58,7 @@ def all_replications(
     """
     check_workers(workers)
     if scenario.replications == 1 and scenario.precision is None:
-        return [replicate(scenario, 0, check=check, progress=progress, stream=stream)]
+        return [replicate(scenario, 0, check=check, progress=progress, stream=stream, workers=workers)]
     if stream is not None:
         check_streamable(scenario)
     made = Replications(scenario, check, progress, workers)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from simqueue.kvcache import KVCache, PrefixKVCache
-from simqueue.request import Job, Trip
+from simqueue.request import Job, Status, Trip
 from simqueue.simulation.columns import Columns
 from simqueue.simulation.recording import Column, PrefixStatistics
 
@@ -82,3 +82,21 @@ def stays_of(stays: Sequence[tuple[Trip, Job, Member, float]]) -> Mapping[str, C
         longest_s = nan if job.max_itl_s is None else job.max_itl_s
         columns.append((job.index, member.number, *known_s, end_s, job.tokens_emitted, int(kept), longest_s))
     return columns.arrays()
+
+
+def most_inside(requests: Mapping[str, Column], gives_up_s: Mapping[str, float | None]) -> int:
+    """Return the most requests that were inside at one time, from the requests table.
+
+    Within one instant requests leave when steps end, then requests arrive, then clients time out.
+    """
+    statuses, end_s = requests["status"], requests["finish_s"]
+    inside = (statuses != Status.REJECTED.value) | (end_s > requests["arrival_s"])
+    timed_out = statuses == Status.TIMED_OUT.value
+    limits_s = np.array([gives_up_s[name] or np.inf for name in requests["request_id"]])
+    late = timed_out & (end_s == limits_s)
+    leave_s = np.where(statuses == Status.UNFINISHED.value, np.inf, end_s)[inside]
+    times_s = np.concatenate((requests["arrival_s"][inside], leave_s))
+    phases = np.concatenate((np.ones(len(leave_s)), np.where(late[inside], 2, 0)))
+    changes = np.repeat((1, -1), len(leave_s))
+    order = np.lexsort((phases, times_s))
+    return int(changes[order].cumsum().max(initial=0))
