@@ -115,7 +115,8 @@ def _system(scenario: Scenario, name: str, parts: Mapping[str | None, GroupOfSys
         lines = [f"group {group}: {line}" for group, part in groups.items() for line in part.policy.warnings]
         policy = replace(policy, warnings=tuple(lines))
     if fleet is not None:
-        policy = replace(policy, fleet=resolved_fleet(fleet, policies))
+        found = resolved_fleet(fleet, policies)
+        policy = replace(policy, fleet=None if found.has_no_choice else found)
     return System(policy, fleet, groups, scenario.written)
 
 

@@ -86,6 +86,12 @@ class ResolvedFleet:
         return sum(group.replicas for group in self.groups)
 
     @property
+    def has_no_choice(self) -> bool:
+        """Whether it is no more than one replica that is always there and reached at once: no fleet."""
+        takes_time = self.router_request_s or self.router_latency_s
+        return self.replicas == 1 and not self.events and self.failures is None and not takes_time
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Name of each replica, by its number: group and place in the group."""
         return tuple(replica_name(group.name, place) for group in self.groups for place in range(group.replicas))
