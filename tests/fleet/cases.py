@@ -111,8 +111,8 @@ class FleetCase:
             self.horizon_s, fast=fast, check=True, max_queued_requests=self.max_queued, front_end=self.front_end
         )
 
-    def play(self, *, fast: bool = True) -> Recording:
-        """Run it."""
+    def play(self, *, fast: bool = True, traffic: Traffic | None = None) -> Recording:
+        """Run it, with other traffic if it is given."""
         rules = FleetRules(
             router=make_router(self.router),
             random=Random,
@@ -124,7 +124,9 @@ class FleetCase:
             in_flight=self.in_flight,
             recovery=self.recovery,
         )
-        return FleetSimulation(Traffic(list(self.requests)), self.parts, rules, self.options(fast=fast)).run()
+        return FleetSimulation(
+            traffic or Traffic(list(self.requests)), self.parts, rules, self.options(fast=fast)
+        ).run()
 
 
 def fleet_differences(one: Recording, other: Recording) -> list[str]:
