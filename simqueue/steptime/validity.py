@@ -162,8 +162,9 @@ def _outside(
     if not share:
         return None
     lows, highs = (first > 0) & (below > 0), (first > 0) & (above > 0)
-    least = np.concatenate((first[lows], (last - above + 1)[highs & ~lows]))
-    most = np.concatenate((last[highs], (first + below - 1)[lows & ~highs & (grown > 0)], first[lows & (grown == 0)]))
+    grows = grown > 0
+    least = np.concatenate((first[lows], np.where(grows, last - above + 1, first)[highs & ~lows]))
+    most = np.concatenate((last[highs], np.where(grows, first + below - 1, first)[lows & ~highs]))
     return share, float(least.min()), float(most.max())
 
 

@@ -12,9 +12,9 @@ from simqueue.steptime.validity import step_notes
 from ..helpers.profiles import examples
 
 
-def preset(low: float, high: float) -> Preset:
-    """Return a preset with a range of contexts."""
-    card = Card(description="x", valid=Valid(context_tokens=[low, high]), facts=[{"source": "by hand"}])
+def preset(low: float, high: float, of: str = "context_tokens") -> Preset:
+    """Return a preset with a range of one quantity."""
+    card = Card(description="x", valid=Valid.model_validate({of: [low, high]}), facts=[{"source": "by hand"}])
     return Preset("p", card, load_preset("vllm-h100").coefficients, ideal=False)
 
 
@@ -52,3 +52,11 @@ def test_few_steps_outside_do_not_change_the_regime() -> None:
     columns = {"decode_seqs": np.array([1, 1]), "prefill_tokens": np.array([0, 0]), "repeat": repeat}
     (note,) = step_notes(preset(1, 2000), columns | {"context_tokens": np.array([1, 5000])})
     assert (note.regime, "under 1 %" in note.text) == ("in range", True)
+
+
+def test_rows_of_equal_steps_are_told_by_their_value() -> None:
+    """A row of many steps with the same number of decodes has this number, however many steps there are."""
+    columns = {name: np.array([0, 0]) for name in ("context_tokens", "prefill_tokens")}
+    steps = columns | {"decode_seqs": np.array([12, 1]), "repeat": np.array([500, 300])}
+    notes = [note.text for note in step_notes(preset(0, 9, of="decode_seqs"), steps)]
+    assert notes == ["was fitted for 0 to 9 decodes per step; 62 % of the steps are outside, with 12 to 12"]
