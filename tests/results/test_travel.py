@@ -36,6 +36,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "cut by itself": {"warmup_s": "auto"},
     "replicated": {"replications": 3},
     "replicated and cut": {"replications": 3, "warmup_s": 2.0},
+    "fleets": {"fleet": {"replicas": 2, "router": "least_outstanding", "failures": {"mtbf_s": 5, "repair_s": 1}}},
     "to a precision": {"precision": {"metric": "mean_ttft_ms", "relative": 0.5} | FEW},
 }
 
