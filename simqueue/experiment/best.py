@@ -22,7 +22,7 @@ from simqueue.results.result import Result
 from simqueue.results.summary import summarize
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolved import ResolvedScenario
-from simqueue.scenario.traffic import is_random_traffic
+from simqueue.scenario.traffic import is_random_run
 from simqueue.statistics.intervals import CONFIDENCE, check_confidence
 from simqueue.statistics.selection import FIRST_STAGE, Rule, dropped, last_stage, told_apart
 
@@ -326,8 +326,9 @@ def _check(
     check_workers(workers)
     if isinstance(max_replications, bool) or not isinstance(max_replications, int) or max_replications < FIRST_STAGE:
         raise InputError(f"max_replications = {show(max_replications)}: must be a whole number >= {FIRST_STAGE}")
-    if not is_random_traffic(scenario):
+    if not is_random_run(scenario):
         raise InputError(
-            f"{scenario.name}: nothing in the traffic is random, so a single run of each policy says which is best; "
+            f"{scenario.name}: nothing in the traffic is random, and no fleet draws anything, so a single run of each "
+            "policy says which is best; "
             "use run or compare"
         )

@@ -17,7 +17,7 @@ from simqueue.errors import InputError, show
 from simqueue.experiment.replication import Progress, Replication, replicate
 from simqueue.experiment.until_precise import until_precise
 from simqueue.scenario.resolved import ResolvedScenario
-from simqueue.scenario.traffic import is_random_traffic
+from simqueue.scenario.traffic import is_random_run
 
 if TYPE_CHECKING:
     from simqueue.results.streaming import Stream
@@ -75,7 +75,7 @@ def check_workers(workers: int | None) -> None:
 
 def check_streamable(scenario: ResolvedScenario) -> None:
     """Raise `InputError` if the tables of a scenario cannot be streamed, because it has several replications."""
-    if (scenario.replications > 1 or scenario.precision is not None) and is_random_traffic(scenario):
+    if (scenario.replications > 1 or scenario.precision is not None) and is_random_run(scenario):
         raise InputError(
             f"{scenario.name}: streaming needs a single replication; set replications: 1 and precision: null"
         )

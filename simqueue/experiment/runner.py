@@ -21,12 +21,12 @@ from simqueue.results.result import Result
 from simqueue.scenario.load import from_mapping, load
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolved import ResolvedScenario
-from simqueue.scenario.traffic import is_random_traffic
+from simqueue.scenario.traffic import is_random_run
 from simqueue.statistics.intervals import CONFIDENCE
 
 _NOTHING_RANDOM = (
-    "nothing in the traffic is random, so every replication would be the same run: each policy runs once, and there "
-    "are no intervals"
+    "nothing in the traffic is random, and no fleet draws anything, so every replication would be the same run: each "
+    "policy runs once, and there are no intervals"
 )
 
 CHECK_SWITCH = "SIMQUEUE_CHECK"
@@ -142,7 +142,7 @@ def result_of(
 def _as_often_as_it_differs(scenario: ResolvedScenario) -> tuple[ResolvedScenario, tuple[str, ...]]:
     """Return the scenario with a single replication if all replications would be the same run, and a note on it."""
     several = scenario.replications > 1 or scenario.precision is not None
-    if not several or is_random_traffic(scenario):
+    if not several or is_random_run(scenario):
         return scenario, ()
     return scenario.with_(replications=1, precision=None), (_NOTHING_RANDOM,)
 

@@ -216,6 +216,8 @@ class Router:
     """Ages of signals where a scenario gives none: the product's numbers."""
     recovery: ClassVar[Recovery] = Recovery()
     """What it does about failures where a scenario says nothing."""
+    draws: ClassVar[bool] = True
+    """Whether it can need random numbers; if not, replications of the same requests would all be the same run."""
     wants_first_tokens: ClassVar[bool] = False
     """Whether it is told of first tokens."""
 

@@ -20,6 +20,7 @@ class RoundRobin(Router):
 
     Settings = NoKeys
     summary: ClassVar[str] = "the healthy replicas in turn"
+    draws: ClassVar[bool] = False
     checked: ClassVar[str] = "theory: waits of Erlang gaps at each replica"
     is_independent = True
 

@@ -106,7 +106,8 @@ class Scenario(Settings):
     replications: Replications = Field(
         1,
         description="independent runs per policy; each run has its own requests, which are the same for all policies; "
-        "from 2 on the summary has confidence intervals. One run if nothing in the traffic is random",
+        "from 2 on the summary has confidence intervals. One run if nothing in the traffic is random and "
+        "no fleet draws anything",
     )
     precision: PrecisionSettings | None = Field(
         None, description="replicate until a mean is known precisely enough, instead of a fixed number of replications"

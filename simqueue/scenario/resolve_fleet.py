@@ -46,6 +46,7 @@ def resolved_fleet(fleet: FleetSettings, policies: Sequence[ResolvedPolicy]) -> 
         router=chosen.kind,
         settings=settings,
         make_router=make_router,
+        router_draws=router.draws,
         order=order if isinstance(order, str) else tuple(numbers[name] for name in order),
         router_request_s=times.request_ms / 1e3,
         router_latency_s=times.latency_ms / 1e3,

@@ -49,6 +49,8 @@ class ResolvedFleet:
         The keys of the router.
     make_router : callable
         Random stream -> router. It holds the class, so that worker processes need not have registered it.
+    router_draws : bool
+        Whether the router can need random numbers.
     order : "listed", "shuffled" or tuple of int
         The router's own list of replicas; shuffled: by a random stream.
     router_request_s : float
@@ -71,6 +73,7 @@ class ResolvedFleet:
     router: str
     settings: Settings
     make_router: Callable[[Random], Router]
+    router_draws: bool
     order: Literal["listed", "shuffled"] | tuple[int, ...]
     router_request_s: float
     router_latency_s: float
@@ -84,6 +87,11 @@ class ResolvedFleet:
     def replicas(self) -> int:
         """How many replicas there are, with those that start later."""
         return sum(group.replicas for group in self.groups)
+
+    @property
+    def draws(self) -> bool:
+        """Whether it can need random numbers: two runs of the same requests can then differ."""
+        return self.router_draws or self.failures is not None or self.order == "shuffled" or self.recovery.jitter > 0
 
     @property
     def has_no_choice(self) -> bool:

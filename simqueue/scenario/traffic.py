@@ -35,14 +35,16 @@ def make_traffic(scenario: ResolvedScenario, replication: int = 0, *, kept: bool
         return generate_all(named, seed=seed, replication=replication, base_dir=base_dir)
 
 
-def is_random_traffic(scenario: ResolvedScenario) -> bool:
-    """Return whether two replications can differ. Policies and step times draw nothing, so only workloads can tell.
+def is_random_run(scenario: ResolvedScenario) -> bool:
+    """Return whether two replications can differ: workloads can draw, and fleets; schedulers and step times do not.
 
     Raises
     ------
     InputError
         If a length distribution cannot be built.
     """
+    if any(policy.fleet is not None and policy.fleet.draws for policy in scenario.policies):
+        return True
     for name, workload in scenario.workloads.items():
         with scenario.written.locating(), inside(*workload_path(name)):
             if is_random(workload, scenario.base_dir):

@@ -26,7 +26,7 @@ from simqueue.results.result import Result
 from simqueue.scenario import Scenario
 from simqueue.scenario.fleet_values import parts_of_values
 from simqueue.scenario.paths import files_of
-from simqueue.scenario.traffic import is_random_traffic
+from simqueue.scenario.traffic import is_random_run
 
 _RESULTS = Path("results")
 
@@ -121,7 +121,7 @@ def _check_single(scenarios: Sequence[Scenario], intervals: str) -> None:
     """Raise `InputError` if a scenario has replications, which have intervals of their own."""
     for scenario in scenarios:
         resolved = scenario.resolve()
-        if (resolved.replications > 1 or resolved.precision is not None) and is_random_traffic(resolved):
+        if (resolved.replications > 1 or resolved.precision is not None) and is_random_run(resolved):
             raise InputError(
                 f"--intervals {intervals}: is for single runs; {scenario.name} has replications, whose intervals are "
                 "in the table; set replications: 1 and precision: null"
