@@ -22,7 +22,9 @@ def extras(scenario: ResolvedScenario) -> Extras:
     """Return the optional columns that the summary of a scenario can have."""
     chosen = (scenario.values.get("summary") or {}).get("percentiles") or ()
     limits = (scenario.slo or {}, *scenario.class_slos.values())
-    return extras_of(limits, chosen, clients=True, rushes=True)
+    return extras_of(
+        limits, chosen, clients=True, rushes=True, fleets=any(policy.fleet for policy in scenario.policies)
+    )
 
 
 def numeric_columns(scenario: ResolvedScenario) -> tuple[str, ...]:

@@ -54,6 +54,10 @@ class ResultView(Protocol):
         """The same for each replication."""
 
     @property
+    def group_rows(self) -> Sequence[Mapping[str, Any]]:
+        """One row per group of each fleet."""
+
+    @property
     def slo(self) -> Mapping[str, float]:
         """Latency limits in milliseconds, of requests and of the run."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from simqueue.printable import printable
 from simqueue.report.lines import UNDEFINED, Format, Line, Row, class_objectives, count, sections_of, share
@@ -68,7 +68,7 @@ def comparison(result: ResultView) -> Comparison:
         for title, lines in chosen.items()
     }
     left = [line for lines in chosen.values() for line in lines if line.shown is count and line.says_nothing(rows)]
-    zero = tuple(line.label for line in left if line.usual == 0)
+    zero = tuple(line.label for line in left if line.usual == 0 and any(line.column in row for row in rows))
     shown = {title: lines for title, lines in sections.items() if lines} if rows else {}
     return Comparison(
         policies,
@@ -82,11 +82,26 @@ def rows_of_all(result: ResultView) -> list[Row]:
     """Return the rows of the summary that are of all requests, one per policy, and with them what it has room for."""
     rows = [row for row in result.summary_rows if row["request_class"] == "all"]
     policies = result.scenario.get("policies") or {}
-    rooms = [room(policies.get(row["policy"], {})) for row in rows]
-    return [
-        {**row, "kv_pool_tokens": found.pool_tokens, "longest_request_tokens": found.longest_request_tokens}
-        for row, found in zip(rows, rooms, strict=True)
-    ]
+    return [{**row, **_room(policies.get(row["policy"], {}))} for row in rows]
+
+
+def _room(policy: Mapping[str, Any]) -> Row:
+    """Return what a policy has room for: of a fleet all its pools together, and the longest requests if they differ."""
+    groups = (policy.get("fleet") or {}).get("groups") or {}
+    replicas = (policy.get("fleet") or {}).get("replicas") or 1
+    parts = [(group["replicas"], room(group)) for group in groups.values()] or [(replicas, room(policy))]
+    pools = [None if found.pool_tokens is None else n * found.pool_tokens for n, found in parts]
+    known = [tokens for tokens in pools if tokens is not None]
+    longest = {found.longest_request_tokens: None for _, found in parts}
+    lengths = [tokens for tokens in longest if tokens is not None]
+    return {
+        "kv_pool_tokens": sum(known) if len(known) == len(parts) else None,
+        "longest_request_tokens": next(iter(longest)) if len(longest) == 1 else _from_to(lengths),
+    }
+
+
+def _from_to(lengths: Sequence[int]) -> str | None:
+    return f"{count(min(lengths))} to {count(max(lengths))}" if lengths else None
 
 
 def _classes(result: ResultView, policies: Sequence[str], lines: Sequence[Line]) -> dict[str, tuple[Cells, ...]]:

@@ -45,3 +45,15 @@ GLOSSARY: Final[dict[str, str]] = {
     "decode": "The computation of one further token.",
     "step": "One pass of the model over a batch of prompts and decoding requests.",
 }
+"""Of every result."""
+
+FLEET_GLOSSARY: Final[dict[str, str]] = {
+    "replicas": "Engines behind the router, with those that start later. KV, pool and GPU are of all of them together.",
+    "imbalance": "The largest value of a replica over the mean of all: of its busy share (load) or its KV peak (KV). "
+    "1 is perfect balance.",
+    "router": "The time from when the client sends the request until the router has chosen a replica.",
+    "resent": "How often requests were sent again after their replica had failed.",
+    "lost": "Requests that were rejected after their replica had failed.",
+    "discarded": "Output tokens that a failed replica had made, and another one made again.",
+}
+"""Of results with a fleet."""

@@ -27,6 +27,11 @@ def count(value: Value) -> str:
     return f"{value:,}" if isinstance(value, int) else UNDEFINED
 
 
+def count_or_text(value: Value) -> str:
+    """Return a whole number with thousands separators, or a text as it is."""
+    return value if isinstance(value, str) else count(value)
+
+
 def share(value: Value) -> str:
     """Return a share in percent."""
     return f"{100 * value:.1f}%" if isinstance(value, int | float) else UNDEFINED
@@ -149,9 +154,18 @@ SECTIONS: Final[Mapping[str, tuple[Line, ...]]] = {
         Line("preemptions", "preemptions", count, better="lower", optional=True),
         Line("KV peak", "kv_peak_share", share),
         Line("KV pool", "kv_pool_tokens", count, unit="tok", optional=True, usual=None),
-        Line("max request", "longest_request_tokens", count, unit="tok", optional=True, usual=None),
+        Line("max request", "longest_request_tokens", count_or_text, unit="tok", optional=True, usual=None),
         Line("prefix hits", "prefix_hit_rate", share, better="higher", optional=True),
         Line("GPU busy", "gpu_busy_share", share),
+    ),
+    "Fleet": (
+        Line("replicas", "replicas", count, optional=True, usual=None),
+        Line("imbalance, load", "imbalance_load", better="lower", optional=True, usual=None),
+        Line("imbalance, KV", "imbalance_kv", better="lower", optional=True, usual=None),
+        Line("router mean", "mean_router_ms", unit="ms", better="lower", optional=True),
+        Line("resent", "resent", count, better="lower", optional=True),
+        Line("lost", "lost", count, better="lower", optional=True),
+        Line("discarded", "discarded_tokens", count, unit="tok", better="lower", optional=True),
     ),
     "Load and run": (
         Line("load", "load", better="lower"),

@@ -16,7 +16,8 @@ from simqueue.figures.window import busiest_window
 from simqueue.report.comparison import comparison
 from simqueue.report.document import Cells, Code, Document, Heading, Items, Paragraph, Picture, Terms
 from simqueue.report.facts import facts
-from simqueue.report.glossary import GLOSSARY
+from simqueue.report.glossary import FLEET_GLOSSARY, GLOSSARY
+from simqueue.report.groups import group_cells
 from simqueue.report.text import notes
 
 if TYPE_CHECKING:
@@ -48,10 +49,11 @@ def result_page(result: ResultView, window: Window | None = None) -> Document:
     if result.warnings:
         document.add(Items(tuple(f"Warning: {line}" for line in result.warnings), role="warning"))
     found = comparison(result)
-    document.add(Heading("Comparison"), _comparison(found), *_by_class(found))
+    document.add(Heading("Comparison"), _comparison(found), *_by_class(found), *group_cells(result))
     if said := notes(result):
         document.add(Items(tuple(said)))
-    document.add(Terms(GLOSSARY, "What the terms mean"))
+    terms = GLOSSARY | FLEET_GLOSSARY if result.group_rows else GLOSSARY
+    document.add(Terms(terms, "What the terms mean"))
     document.add(*_rejections(result))
     _add_figures(document, result, window)
     document.add(Heading("Scenario"), *_resolved(result))

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from simqueue.figures.view import ResultView
     from simqueue.report.lines import Row
 
-_WIDTH: Final = 100
+WIDTH: Final = 100
 _LIMITED: Final = {"ttft_ms": "TTFT", "tpot_ms": "TPOT", "itl_ms": "longest ITL", "e2el_ms": "E2EL"}
 
 
-def comparison_table(result: ResultView, width: int = _WIDTH) -> RenderableType:
+def comparison_table(result: ResultView, width: int = WIDTH) -> RenderableType:
     """Return the comparison: policies side by side if they fit, else one row per policy.
 
     The lines of workloads and request classes follow those of all requests. No number is ever cut. The best values are
@@ -37,7 +37,7 @@ def comparison_table(result: ResultView, width: int = _WIDTH) -> RenderableType:
     found = comparison(result)
     sections = [Section("", _entries(group)) for group in found.sections.values()]
     sections += [Section(name, _entries(group), apart=True) for name, group in found.classes.items()]
-    return by_name(found.policies, sections, min(width, _WIDTH))
+    return by_name(found.policies, sections, min(width, WIDTH))
 
 
 def _entries(group: Sequence[Cells]) -> tuple[Entry, ...]:

@@ -39,6 +39,11 @@ class Displayed:
         """One row per policy and replication, and one more per request class if there are any."""
         return tables.summary_table(self.replication_rows)
 
+    @cached_property
+    def groups(self: ResultView) -> pd.DataFrame:
+        """One row per group of each fleet; empty without fleets."""
+        return tables.groups_table(self.group_rows)
+
     def plot_cdf(self: ResultView, metric: str, ax: Axes | None = None) -> Axes:
         """Draw the distribution of a latency over finished requests, one line per policy.
 

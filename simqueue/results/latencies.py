@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from simqueue.request import Status
 from simqueue.results import metrics
+from simqueue.results.fleets import FLEET_TYPES
 from simqueue.results.metrics import Floats, Latencies, Mask
 
 if TYPE_CHECKING:
@@ -71,17 +72,20 @@ class Extras:
         Whether there is a column with the share of good requests.
     rushes : bool
         Whether there are columns with the capacity, and the share of the time in which more arrives.
+    fleets : bool
+        Whether there are columns about replicas behind a router.
     """
 
     percentiles: tuple[float, ...] = ()
     clients: bool = False
     good: bool = False
     rushes: bool = False
+    fleets: bool = False
 
     @classmethod
-    def of(cls, percentiles: Iterable[float], *, clients: bool, good: bool, rushes: bool) -> Extras:
+    def of(cls, percentiles: Iterable[float], *, clients: bool, good: bool, rushes: bool, fleets: bool) -> Extras:
         """Return these columns, without those of the percentiles that every summary has."""
-        return cls(tuple(sorted(set(percentiles) - set(ALWAYS))), clients, good, rushes)
+        return cls(tuple(sorted(set(percentiles) - set(ALWAYS))), clients, good, rushes, fleets)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -92,6 +96,7 @@ class Extras:
             kinds = ["mean", *map(statistic, (*ALWAYS, *self.percentiles))]
             names += [f"{kind}_{metric}_ms" for metric in OF_CLIENTS for kind in kinds]
         names += [CAPACITY, OVERLOADED_SHARE] if self.rushes else []
+        names += FLEET_TYPES if self.fleets else ()
         return tuple(name for name in names if name != "mean_client_wait_ms")  # every summary has it
 
 

@@ -99,6 +99,16 @@ def front_end_s(requests: Mapping[str, NDArray[Any]]) -> Floats:
     return np.asarray(np.nan_to_num(on_the_way_s, nan=0.0), dtype=np.float64)
 
 
+def busy_s(steps: Mapping[str, NDArray[Any]], end_s: float) -> Floats:
+    """Return the GPU time of rows of steps up to the end of a run, in seconds.
+
+    A step can end after the horizon, or after the last client has given up.
+    """
+    inside_s = np.clip(end_s - steps["start_s"], 0, None)
+    outlasts = steps["start_s"] + steps["duration_s"] > end_s
+    return np.where(outlasts, inside_s, steps["duration_s"])
+
+
 def tpot_s(first_token_s: Floats, finish_s: Floats, tokens: Integers, finished: Mask) -> Floats:
     """Return (finish - first token) / (tokens - 1) in seconds, NaN if undefined."""
     gaps = tokens - 1

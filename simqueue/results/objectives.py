@@ -27,11 +27,13 @@ def percentiles_of(slo: Limits) -> list[float]:
     return [found[0] for name in of_run(slo) if (found := parsed(name)) is not None and found[0] is not None]
 
 
-def extras_of(limits: Iterable[Limits], percentiles: Iterable[float], *, clients: bool, rushes: bool) -> Extras:
+def extras_of(
+    limits: Iterable[Limits], percentiles: Iterable[float], *, clients: bool, rushes: bool, fleets: bool
+) -> Extras:
     """Return the optional columns of a summary with these limits of classes and chosen percentiles; see `Extras`."""
     found = tuple(limits)
     wanted = chain(percentiles, *map(percentiles_of, found))
-    return Extras.of(wanted, clients=clients, good=any(map(of_requests, found)), rushes=rushes)
+    return Extras.of(wanted, clients=clients, good=any(map(of_requests, found)), rushes=rushes, fleets=fleets)
 
 
 def judged_limits(row: Row, slo: Limits, class_slo: Mapping[str, Limits]) -> Row:

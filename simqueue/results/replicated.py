@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 SamplesOf = Callable[["Value", "Value"], Samples]
 EFFECTIVE: Final = "effective_n_"
 """Begin of the columns that say how many independent observations a value is worth."""
-_SAME: Final = ("policy", "request_class", "load", "binding", *MODEL_ERROR, "window", CAPACITY, OVERLOADED_SHARE)
+_SAME: Final = (
+    "policy",
+    "request_class",
+    "replicas",
+    "load",
+    "binding",
+    *MODEL_ERROR,
+    "window",
+    CAPACITY,
+    OVERLOADED_SHARE,
+)
 _LARGEST: Final = ("max_itl_ms", "max_concurrent_requests")
 _NO_INTERVAL: Final = (*_SAME, *_LARGEST, "duration_s", "measured_duration_s", "warmup_s")
 

@@ -133,6 +133,11 @@ class Result(Displayed):
         return self._summaries.of_policies
 
     @property
+    def group_rows(self) -> tuple[Row, ...]:
+        """The rows of the groups of each fleet, as dicts of plain values; empty without fleets."""
+        return self._summaries.of_groups
+
+    @property
     def whole_run_rows(self) -> tuple[Row, ...]:
         """The summary of all requests, without a warm-up."""
         return self._summaries.of_whole_runs
@@ -206,7 +211,8 @@ class Result(Displayed):
         """Return the result as one JSON object.
 
         Its keys are `scenario`, `origins` (of its values), `version`, `seed`, `summary`, `requests` (optional) and
-        `warnings`; with replications also `replications`, their summaries, and with a warm-up `summary_whole_run`.
+        `warnings`; with replications also `replications`, their summaries, with a warm-up `summary_whole_run`, and with
+        fleets `groups`.
         Undefined values are null.
 
         Parameters
@@ -234,6 +240,8 @@ class Result(Displayed):
             content["replications"] = list(self.replication_rows)
         if self._summaries.steady:
             content["summary_whole_run"] = list(self.whole_run_rows)
+        if self.group_rows:
+            content["groups"] = list(self.group_rows)
         if intervals is not None:
             content["one_run_intervals"] = [asdict(found) for found in self.one_run_intervals(intervals)]
         if requests:

@@ -41,6 +41,7 @@ class StoredResult(Displayed):
     gaps: pd.DataFrame
     summary_rows: tuple[Row, ...]
     replication_rows: tuple[Row, ...]
+    group_rows: tuple[Row, ...]
     warnings: tuple[str, ...]
     slo: Mapping[str, float]
     class_slo: Mapping[str, Mapping[str, float]]
@@ -106,6 +107,7 @@ def read_result(folder: str | Path) -> StoredResult:
             gaps=_gaps(folder / GAPS),
             summary_rows=tuple(said["summary"]),
             replication_rows=tuple(said.get("replications", said["summary"])),
+            group_rows=tuple(said.get("groups", ())),
             warnings=tuple(said["warnings"]),
             slo=said["slo"] if "slo" in said else _scenario_slo(said["scenario"]),
             class_slo=said.get("class_slo", {}),

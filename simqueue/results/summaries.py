@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from typing import Final
 
 from simqueue.results.classes import RequestClasses
-from simqueue.results.latencies import ALWAYS, Extras, anything_waited
+from simqueue.results.fleets import group_labels, group_of
+from simqueue.results.latencies import (
+    ALWAYS,
+    CAPACITY,
+    GOOD,
+    MODEL_ERROR,
+    OVERLOADED_SHARE,
+    Extras,
+    anything_waited,
+    parsed,
+)
 from simqueue.results.objectives import extras_of, judged_limits
 from simqueue.results.policyrun import PolicyRun
-from simqueue.results.replicated import pooled_rows, without_few
-from simqueue.results.samples import Gaps, RunSamples, Samples
-from simqueue.results.steadiness import STEADY, OfferedLoad, judged, shown, unsteady
-from simqueue.results.summary import Row, Value, summarize
+from simqueue.results.replicated import EFFECTIVE, pooled_rows, without_few
+from simqueue.results.samples import ITL, Gaps, RunSamples, Samples
+from simqueue.results.steadiness import STEADY, WHOLE_RUN, OfferedLoad, judged, shown, unsteady
+from simqueue.results.summary import Row, Value, summarize, summarize_groups
 
 Limits = Mapping[str, float]
+_OF_POLICIES: Final = (
+    *("request_class", "request_goodput", "max_itl_ms", "itl_count", "max_concurrent_requests", "idle_slot_share"),
+    *("load", "binding", "overloaded", "bounded", *MODEL_ERROR, GOOD, CAPACITY, OVERLOADED_SHARE),
+)
+"""Columns that the row of a group does not have."""
 
 
 class Summaries:
@@ -71,6 +87,29 @@ class Summaries:
     def of_whole_runs(self) -> tuple[Row, ...]:
         """The rows of each policy, without a warm-up."""
         return self._over_replications(whole=True) if self.steady else self.of_policies
+
+    @cached_property
+    def of_groups(self) -> tuple[Row, ...]:
+        """The rows of the groups of each fleet: ``group`` is their name. Replications become means with intervals."""
+        rows = [row for run in self._runs for row in self._group_rows_of(run)]
+        hidden = {row["policy"] for row in self.of_policies if unsteady(row)}
+        if len(self._runs) > len({run.policy for run in self._runs}):
+            rows = pooled_rows(rows, self._group_samples, self._confidence)
+        return tuple(_of_group(shown(row, hidden=row["policy"] in hidden)) for row in rows)
+
+    def _group_rows_of(self, run: PolicyRun) -> list[Row]:
+        rows = summarize_groups(run.policy, run.replication, run.recording, run.window, self._extras)
+        if run.window is None:
+            return [{**row, "window": WHOLE_RUN, "warmup_s": 0.0} for row in rows]
+        return [{**without_few(row), "window": STEADY, "warmup_s": run.window.start_s} for row in rows]
+
+    def _group_samples(self, policy: Value, label: Value) -> Samples:
+        runs = [
+            RunSamples(run.recording, run.window, str(label), self._extras, RequestClasses(group_labels(run.recording)))
+            for run in self._runs
+            if run.policy == policy
+        ]
+        return Samples(runs, self._levels)
 
     def samples(self, policy: Value, request_class: Value, *, whole: bool = False) -> Samples:
         """Return the latencies behind the rows of a policy and a request class, of all replications."""
@@ -133,4 +172,17 @@ class Summaries:
             self._percentiles,
             clients=any(anything_waited(run.recording.requests) for run in self._runs),
             rushes=any(offered.rushes for offered in self._offered.values()),
+            fleets=any(run.recording.fleet is not None for run in self._runs),
         )
+
+
+def _of_group(row: Row) -> Row:
+    """Return the row of a group with its name, and without the columns that only a whole policy has."""
+    named: Row = {"policy": row["policy"], "replication": row["replication"], "group": group_of(row["request_class"])}
+    return named | {name: value for name, value in row.items() if name not in named and not _of_policies(name)}
+
+
+def _of_policies(name: str) -> bool:
+    plain = name.removeprefix("ci_low_").removeprefix("ci_high_").removeprefix(EFFECTIVE)
+    found = parsed(plain)
+    return plain in _OF_POLICIES or (found is not None and found[1] == ITL)

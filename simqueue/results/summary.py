@@ -13,6 +13,7 @@ from simqueue.names import unknown
 from simqueue.request import Status
 from simqueue.results import metrics
 from simqueue.results.classes import ALL_CLASSES, RequestClasses
+from simqueue.results.fleets import FLEET_TYPES, balance, fleet_columns, group_rows, ready_s_of_all, uses_of
 from simqueue.results.latencies import ALWAYS, GOOD, MET, NO_EXTRAS, Extras, named, per_request
 from simqueue.results.metrics import Floats, Latencies, Mask
 from simqueue.results.pooling import Pairs, pooled_statistics
@@ -77,7 +78,7 @@ SUMMARY_TYPES: Final[dict[str, str]] = {
 
 def column_type(name: str) -> str:
     """Return the pandas type of a column, also of an optional one and of an end of an interval."""
-    return SUMMARY_TYPES.get(name, "boolean" if name.startswith(MET) else "float64")
+    return (SUMMARY_TYPES | FLEET_TYPES).get(name, "boolean" if name.startswith(MET) else "float64")
 
 
 def summarize(
@@ -121,29 +122,63 @@ def summarize(
     InputError
         If a key of `slo` is neither a limit of requests nor one of a run.
     """
-    for bounds in (slo, *(class_slo or {}).values()):
-        check_slo(bounds)
-    requests = recording.requests
-    all_requests = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
-    run = _span(recording)
-    found = Latencies(requests)
-    measured = all_requests if window is None else window.arrived(requests)
-    good = _good(requests["request_class"], found, slo, class_slo)
-    rates = _Totals(recording, good) if window is None else _Happening(recording, good, window)
-    span = run if window is None else window
+    asked = _Asked(recording, slo, window, class_slo, extras)
     rows: list[Row] = []
-    classes = RequestClasses(requests["request_class"])
-    for name, inside in classes.masks():
-        row: Row = {"policy": policy, "replication": replication, "request_class": name, "replications": 1}
-        row |= _counts(recording, inside) | per_request(requests, inside & measured, extras)
-        row |= _rates(rates, inside, span)
-        row[GOOD] = None if good is None else _good_share(requests, inside & measured, good)
-        row["duration_s"] = run.duration_s if run else None
-        row["warmup_excluded"] = 0 if window is None else int(np.sum(inside & (requests["arrival_s"] < window.start_s)))
+    for name, inside in RequestClasses(recording.requests["request_class"]).masks():
+        row = asked.row(name, inside)
         # Steps and gaps are shared by all classes, so only the row of all requests has their columns.
-        row |= _machine(recording, run, (*ALWAYS, *extras.percentiles)) if name == ALL_CLASSES else {}
-        rows.append({column: row.get(column) for column in (*SUMMARY_TYPES, *extras.columns)})
+        row |= _machine(recording, asked.run, (*ALWAYS, *extras.percentiles)) if name == ALL_CLASSES else {}
+        rows.append(_complete(row, policy, replication, extras))
     return rows
+
+
+def summarize_groups(
+    policy: str, replication: int, recording: Recording, window: Window | None, extras: Extras
+) -> list[Row]:
+    """Return one row for each group of a fleet, as those of `summarize`, with the label of the group as its class."""
+    asked = _Asked(recording, None, window, None, extras)
+    return [_complete(row, policy, replication, extras) for row in group_rows(recording, asked.run, asked.row)]
+
+
+def _complete(row: Row, policy: str, replication: int, extras: Extras) -> Row:
+    named: Row = {"policy": policy, "replication": replication, "replications": 1, **row}
+    return {column: named.get(column) for column in (*SUMMARY_TYPES, *extras.columns)}
+
+
+class _Asked:
+    """The columns of a summary about some requests of a run; `run` is from its first arrival to its last departure."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        slo: Mapping[str, float] | None,
+        window: Window | None,
+        class_slo: Mapping[str, Mapping[str, float]] | None,
+        extras: Extras,
+    ) -> None:
+        for bounds in (slo, *(class_slo or {}).values()):
+            check_slo(bounds)
+        requests = recording.requests
+        self._recording, self._window, self._extras = recording, window, extras
+        self.run = _span(recording)
+        self._good = _good(requests["request_class"], Latencies(requests), slo, class_slo)
+        everything = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
+        self._measured = everything if window is None else window.arrived(requests)
+        good = self._good
+        self._rates = _Totals(recording, good) if window is None else _Happening(recording, good, window)
+
+    def row(self, name: str | None, inside: Mask) -> Row:
+        """Return the columns about the requests in a mask."""
+        requests, run, window, good = self._recording.requests, self.run, self._window, self._good
+        row: Row = {"request_class": name, **_counts(self._recording, inside)}
+        row |= per_request(requests, inside & self._measured, self._extras)
+        row |= _rates(self._rates, inside, run if window is None else window)
+        row |= fleet_columns(self._recording, inside) if self._extras.fleets else {}
+        row[GOOD] = None if good is None else _good_share(requests, inside & self._measured, good)
+        row["duration_s"] = run.duration_s if run else None
+        early = None if window is None else inside & (requests["arrival_s"] < window.start_s)
+        row["warmup_excluded"] = 0 if early is None else int(np.sum(early))
+        return row
 
 
 def _good(
@@ -262,16 +297,21 @@ def _machine(recording: Recording, run: Window | None, levels: Sequence[float]) 
         "prefix_queried_tokens": None if prefix is None else prefix.queried_tokens,
         "prefix_hit_rate": None if prefix is None else metrics.share(prefix.hit_tokens, prefix.queried_tokens),
         "self_hit_tokens": None if prefix is None else prefix.self_hit_tokens,
-        "gpu_busy_share": metrics.share(busy_s + (recording.unfinished_step_s or 0.0), run.duration_s) if run else None,
+        "gpu_busy_share": metrics.share(busy_s + (recording.unfinished_step_s or 0.0), _ready_s(recording, run)),
         "idle_slot_share": None if slots is None else metrics.share(recording.idle_slot_steps or 0, slots),
+        **(balance(uses_of(recording, run)) if recording.fleet else {}),
     }
+
+
+def _ready_s(recording: Recording, run: Window | None) -> float:
+    """Return how long replicas could work in a run, all of them together."""
+    if run is None:
+        return 0.0
+    return run.duration_s if recording.fleet is None else ready_s_of_all(recording.fleet, run)
 
 
 def _busy(recording: Recording, run: Window | None) -> Iterator[tuple[Floats, Column]]:
     """Yield, for rows of steps, the GPU time within the run in seconds and the number of sequences."""
     end_s = run.end_s if run else -np.inf
     for steps in recording.steps.parts("start_s", "duration_s", "decode_seqs", "prefill_seqs"):
-        # A step can end after the horizon, or after the last client has given up.
-        inside_s = np.clip(end_s - steps["start_s"], 0, None)
-        outlasts = steps["start_s"] + steps["duration_s"] > end_s
-        yield np.where(outlasts, inside_s, steps["duration_s"]), steps["decode_seqs"] + steps["prefill_seqs"]
+        yield metrics.busy_s(steps, end_s), steps["decode_seqs"] + steps["prefill_seqs"]

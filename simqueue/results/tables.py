@@ -54,6 +54,7 @@ STEP_TYPES: dict[str, str] = {
     "preempted": "int64",
 }
 
+_OF_GROUPS: Final = ("policy", "group")
 _WITHOUT: Final = {
     "client_wait_ms": "float64",
     "front_end_ms": "float64",
@@ -108,6 +109,13 @@ def summary_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Return summary rows as a DataFrame with the columns and types of `SUMMARY_TYPES`, optional ones and intervals."""
     listed = list(rows)
     types = {name: column_type(name) for name in (listed[0] if listed else SUMMARY_TYPES)}
+    return pd.DataFrame({name: _typed([row[name] for row in listed], kind) for name, kind in types.items()})
+
+
+def groups_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the rows of groups as a DataFrame with the types of the summary."""
+    listed = list(rows)
+    types = {name: "string" if name == "group" else column_type(name) for name in (listed[0] if listed else _OF_GROUPS)}
     return pd.DataFrame({name: _typed([row[name] for row in listed], kind) for name, kind in types.items()})
 
 

@@ -18,6 +18,7 @@ from simqueue.experiment import run as run_scenario
 from simqueue.experiment.replications import check_streamable
 from simqueue.outputs import Outputs, Place
 from simqueue.printable import printable
+from simqueue.report.groups import group_tables
 from simqueue.report.intervals import interval_lines
 from simqueue.report.text import comparison_table, notes
 from simqueue.results import store
@@ -203,6 +204,9 @@ def _show(result: Result, written: Sequence[Path], intervals: str | None) -> Non
     for line in _engines(result):
         typer.echo("\n".join(wrapped(printable(line), screen.width)))
     screen.print(comparison_table(result, screen.width))
+    for title, table in group_tables(result, screen.width):
+        say(title)
+        screen.print(table)
     for line in notes(result):
         say(line)
     if intervals is not None:
