@@ -78,9 +78,10 @@ def test_the_router_is_a_part_of_the_wait() -> None:
 
 
 def test_one_replica_has_the_shares_of_no_fleet() -> None:
-    """The columns of every summary are equal, bit for bit, behind a router too."""
+    """The columns of every summary are equal, bit for bit, behind a router too: it would fail long after the run."""
     alone = small(None, workload=TRAFFIC)
-    behind = small({"replicas": 1}, workload=TRAFFIC)
+    fails = {"at_s": 1000, "replica": "replica-0", "event": "fail"}
+    behind = small({"replicas": 1, "events": [fails]}, workload=TRAFFIC)
     without, found = row_of(alone), row_of(behind)
     assert not set(FLEET_TYPES) & set(without)
     assert {name: found[name] for name in without} == without

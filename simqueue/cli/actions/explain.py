@@ -1,4 +1,4 @@
-"""``simqueue explain``: what the time of one step is made of, or the fleets of a scenario."""
+"""``simqueue explain``: what the time of one step is made of, the fleets of a scenario, or the way of a request."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from simqueue.cli.actions.common import flag, load_hardware, print_warnings, say
 from simqueue.cli.actions.explain_fleet import explain_fleet
+from simqueue.cli.actions.explain_route import explain_one_route
 from simqueue.cli.actions.screen import print_rows
 from simqueue.datafiles.library import validated
 from simqueue.errors import InputError
@@ -30,15 +31,24 @@ def explain(
     context: int,
     prefill: list[str] | None,
     weights: str | None,
+    route: str | None,
+    policy: str | None,
     set_: list[str] | None,
     json_: bool,
 ) -> None:
-    """Print the terms of the step, or the fleets, as tables or as JSON."""
+    """Print the terms of the step, the fleets, or the way of a request, as tables or as JSON."""
     if scenario is not None:
         if model or gpu or weights or prefill or decode:
             raise InputError("explain: give a scenario for its fleets, or --model and --gpu for a step; not both")
-        explain_fleet(scenario, set_, as_json=json_)
+        if route is not None:
+            explain_one_route(scenario, set_, route, policy, as_json=json_)
+        elif policy is not None:
+            raise InputError(f"--policy {policy}: is for --route REQUEST_ID, and without it all policies are shown")
+        else:
+            explain_fleet(scenario, set_, as_json=json_)
         return
+    if route is not None or policy is not None:
+        raise InputError("--route, --policy: give a scenario, and the request whose way is shown")
     if model is None or gpu is None or set_:
         raise InputError("explain: give --model and --gpu for a step, or a scenario for its fleets")
     with flag("--preset"):

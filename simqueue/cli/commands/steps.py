@@ -77,16 +77,27 @@ def explain(
         ),
     ] = None,
     weights: Weights = None,
+    route: Annotated[
+        str | None,
+        Option("--route", metavar="REQUEST_ID", help="Show why this request of the scenario went to its replica."),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        Option("--policy", metavar="NAME", help="Policy for --route. Default: the first one with a fleet."),
+    ] = None,
     set_: Set = None,
     import_: Import = None,
     json_: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Explain the time of one step, or the fleets of a scenario.
+    """Explain a step, the fleets of a scenario, or a route.
 
     With --model and --gpu: bytes, FLOPs and milliseconds of each term of a step; the terms that add up to its time are
     marked. With a scenario: the replicas of each policy, their router, the ages of its signals, and what happens after
     failures, each value with its origin.
+
+    With a scenario and --route, the policy is run until the request is served. Prints each decision about it: what the
+    router knew of each replica and how old that was, its scores, and what it chose.
     """
 
 
