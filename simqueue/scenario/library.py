@@ -17,11 +17,13 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 def packaged_scenarios() -> dict[str, Path]:
     """Return name -> file of the packaged scenarios, by name.
 
-    They are inside an installed package, and beside the package in a source tree.
+    They are inside an installed package, and beside the package in a source tree. The name of one in a folder begins
+    with that of the folder: ``fleet/waves``.
     """
     for folder in (_PACKAGE / "scenarios", _PACKAGE.parent / "scenarios"):
         if folder.is_dir():
-            return {file.stem: file for file in sorted(folder.glob("*.yaml"))}
+            files = sorted(folder.rglob("*.yaml"))
+            return {file.relative_to(folder).with_suffix("").as_posix(): file for file in files}
     return {}
 
 

@@ -46,3 +46,9 @@ def test_neither_file_nor_name() -> None:
         match=r"^unknown scenario 'modul08'; did you mean 'module08'\? known: .*module08.*, or the path of a file$",
     ):
         find("modul08")
+
+
+def test_packaged_scenarios_in_folders_have_names_with_the_folder() -> None:
+    """A scenario about fleets is found by the name of its folder and its own."""
+    assert find("fleet/waves") == packaged_scenarios()["fleet/waves"]
+    assert find("fleet/waves").parent.name == "fleet"
