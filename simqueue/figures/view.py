@@ -46,6 +46,14 @@ class ResultView(Protocol):
         """One row per step; consecutive equal steps are merged."""
 
     @property
+    def replicas(self) -> pd.DataFrame:
+        """One row per replica of each run of a fleet."""
+
+    @property
+    def lives(self) -> pd.DataFrame:
+        """One row per change of the state of a replica."""
+
+    @property
     def summary_rows(self) -> Sequence[Mapping[str, Any]]:
         """One row per policy and request class; None where a value is undefined."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from simqueue.errors import InputError
 from simqueue.names import unknown
 from simqueue.outputs import Place, reserved_file
-from simqueue.results import export, store, tables
+from simqueue.results import export, fleettables, store, tables
 from simqueue.results.cautions import cautions
 from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.display import Displayed
@@ -111,6 +111,21 @@ class Result(Displayed):
         """One row per step of the GPU; consecutive equal steps are merged."""
         made = [tables.steps_table(run.recording, run.policy, run.replication) for run in self.runs]
         return tables.stacked(made, tables.STEP_TYPES)
+
+    @cached_property
+    def replicas(self) -> pd.DataFrame:
+        """One row per replica of each run of a fleet; empty without fleets."""
+        return fleettables.fleet_table("replicas", self.runs)
+
+    @cached_property
+    def lives(self) -> pd.DataFrame:
+        """One row per change of the state of a replica; empty without fleets."""
+        return fleettables.fleet_table("lives", self.runs)
+
+    @cached_property
+    def stays(self) -> pd.DataFrame:
+        """One row per stay of a request at a replica that failed; empty without fleets."""
+        return fleettables.fleet_table("stays", self.runs)
 
     @property
     def warmup_s(self) -> float:

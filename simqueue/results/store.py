@@ -11,6 +11,7 @@ import pandas as pd
 from simqueue import figures
 from simqueue.outputs import Place, reserved_folder
 from simqueue.outputs.earlier import write_marker
+from simqueue.results import fleettables
 from simqueue.scenario.paths import moved
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def save(result: Result, directory: str | Path | Place, *, draw: bool) -> list[P
     The files are requests.parquet, steps.parquet, itl.parquet, summary.csv, replications.csv and means_over_time.csv
     (with replications), summary.json (the summary with scenario, version, seed, warnings and latency limits),
     scenario.json (the resolved scenario, which can be run again), and figures/ as PNG and SVG. A marker file (`MARKER`)
-    lists them. No file contains a date.
+    lists them. With fleets there are replicas.csv, lives.csv and stays.csv. No file contains a date.
 
     The target can be missing, an empty folder, or an earlier result, which is replaced.
 
@@ -68,6 +69,10 @@ def _write(result: Result, folder: Path, target: Path, *, draw: bool) -> list[st
         result.replications.to_csv(folder / "replications.csv", index=False, lineterminator="\n")
         result.means_over_time().to_csv(folder / MEANS, index=False, lineterminator="\n")
         names += ["replications.csv", MEANS]
+    if result.group_rows:
+        for name in fleettables.TABLES:
+            getattr(result, name).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+            names.append(f"{name}.csv")
     if draw:
         drawn = figures.save_figures(result, folder / "figures")
         names += [path.relative_to(folder).as_posix() for path in drawn]

@@ -13,6 +13,7 @@ from simqueue.datafiles.limits import MOST_TRACE_BYTES
 from simqueue.datafiles.text import check_file, read_json
 from simqueue.errors import InputError
 from simqueue.outputs.place import PARTIAL
+from simqueue.results import fleettables
 from simqueue.results.display import Displayed
 from simqueue.results.store import GAP_TYPES, GAPS, MARKER
 from simqueue.statistics.intervals import CONFIDENCE
@@ -39,6 +40,9 @@ class StoredResult(Displayed):
     requests: pd.DataFrame
     steps: pd.DataFrame
     gaps: pd.DataFrame
+    replicas: pd.DataFrame
+    lives: pd.DataFrame
+    stays: pd.DataFrame
     summary_rows: tuple[Row, ...]
     replication_rows: tuple[Row, ...]
     group_rows: tuple[Row, ...]
@@ -105,6 +109,7 @@ def read_result(folder: str | Path) -> StoredResult:
             requests=pd.read_parquet(folder / "requests.parquet"),
             steps=pd.read_parquet(folder / "steps.parquet"),
             gaps=_gaps(folder / GAPS),
+            **{name: _of_fleet(folder / f"{name}.csv", types) for name, types in fleettables.TABLES.items()},
             summary_rows=tuple(said["summary"]),
             replication_rows=tuple(said.get("replications", said["summary"])),
             group_rows=tuple(said.get("groups", ())),
@@ -114,6 +119,14 @@ def read_result(folder: str | Path) -> StoredResult:
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{folder}: the result cannot be read: {' '.join(str(error).split())}") from error
+
+
+def _of_fleet(file: Path, types: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a table of fleets; without rows if there are none, or if a version did not save it."""
+    if file.exists():
+        read = {name: "string" if kind == "float64" else kind for name, kind in types.items()}
+        return pd.read_csv(file, dtype=read).astype(dict(types))  # pandas' own reader of numbers is not exact
+    return fleettables.typed({name: [] for name in types}, types)
 
 
 def _gaps(file: Path) -> pd.DataFrame:

@@ -160,7 +160,7 @@ class _Asked:
             check_slo(bounds)
         requests = recording.requests
         self._recording, self._window, self._extras = recording, window, extras
-        self.run = _span(recording)
+        self.run = span_of(recording)
         self._good = _good(requests["request_class"], Latencies(requests), slo, class_slo)
         everything = np.ones(len(requests["arrival_s"]), dtype=np.bool_)
         self._measured = everything if window is None else window.arrived(requests)
@@ -204,7 +204,7 @@ def check_slo(slo: Mapping[str, float] | None) -> None:
             raise InputError(f"slo: {unknown('key', name, OF_REQUESTS)}")
 
 
-def _span(recording: Recording) -> Window | None:
+def span_of(recording: Recording) -> Window | None:
     """Return the time from the first arrival to the last departure, or to the end of the run if requests are left."""
     requests = recording.requests
     if not len(requests["arrival_s"]):

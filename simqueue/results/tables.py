@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pandas as pd
 
+from simqueue.results import fleettables
 from simqueue.results.metrics import Latencies, client_wait_s, front_end_s
 from simqueue.results.summary import SUMMARY_TYPES, column_type
 
@@ -55,6 +56,7 @@ STEP_TYPES: dict[str, str] = {
 }
 
 _OF_GROUPS: Final = ("policy", "group")
+_FURTHER: Final = fleettables.REQUEST_TYPES | fleettables.STEP_TYPES
 _WITHOUT: Final = {
     "client_wait_ms": "float64",
     "front_end_ms": "float64",
@@ -68,7 +70,7 @@ def requests_table(recording: Recording, policy: str, replication: int) -> pd.Da
     """Return one row per request, in order of arrival, with the columns and types of `REQUEST_TYPES`.
 
     The columns request_class, front_end_ms, first_token_delay_ms, client_wait_ms, attempt, session and client follow if
-    any request has such a value.
+    any request has such a value, and those of a fleet.
     Missing values are NaN in float columns and ``pd.NA`` elsewhere. docs/reference/metrics.md defines every column.
     """
     columns: dict[str, Any] = dict(recording.requests)
@@ -80,7 +82,8 @@ def requests_table(recording: Recording, policy: str, replication: int) -> pd.Da
     columns["replica"] = pd.arrays.IntegerArray(replica, replica < 0)
     has_classes = any(name is not None for name in columns["request_class"])
     types = REQUEST_TYPES | ({"request_class": "string"} if has_classes else {}) | _client_columns(columns)
-    return _frame(columns, types, policy, replication)
+    further = fleettables.request_columns(recording)
+    return _frame(columns | further, types | (fleettables.REQUEST_TYPES if further else {}), policy, replication)
 
 
 def _client_columns(columns: dict[str, Any]) -> dict[str, str]:
@@ -102,7 +105,8 @@ def _client_columns(columns: dict[str, Any]) -> dict[str, str]:
 
 def steps_table(recording: Recording, policy: str, replication: int) -> pd.DataFrame:
     """Return the steps in order of time, with the columns and types of `STEP_TYPES`; equal steps are merged."""
-    return _frame(dict(recording.steps), STEP_TYPES, policy, replication)
+    types = STEP_TYPES | (fleettables.STEP_TYPES if recording.fleet else {})
+    return _frame(dict(recording.steps), types, policy, replication)
 
 
 def summary_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -137,7 +141,16 @@ def stacked(tables: list[pd.DataFrame], types: Mapping[str, str]) -> pd.DataFram
         for name, kind in _WITHOUT.items()
         if name in made
     }
-    return made.assign(**given)
+    return made.assign(**given, **_of_fleets(tables, made))
+
+
+def _of_fleets(tables: list[pd.DataFrame], made: pd.DataFrame) -> dict[str, pd.Series[Any]]:
+    """Return the columns of fleets, with their types: they are undefined for runs without a fleet."""
+    further = {name: kind for name, kind in _FURTHER.items() if name in made and not all(name in one for one in tables)}
+    return {
+        name: pd.concat([_typed(one.get(name, [None] * len(one)), kind) for one in tables], ignore_index=True)
+        for name, kind in further.items()
+    }
 
 
 def _frame(columns: dict[str, Any], types: Mapping[str, str], policy: str, replication: int) -> pd.DataFrame:

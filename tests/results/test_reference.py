@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from simqueue.results import fleettables
 from simqueue.results.summary import SUMMARY_TYPES
 from simqueue.results.tables import REQUEST_TYPES, STEP_TYPES
 
@@ -24,9 +25,10 @@ def documented(table: str) -> list[str]:
 @pytest.mark.parametrize(
     ("table", "columns"),
     [
-        ("requests", [*REQUEST_TYPES, "request_class", *_OPTIONAL]),
-        ("steps", list(STEP_TYPES)),
+        ("requests", [*REQUEST_TYPES, "request_class", *_OPTIONAL, *fleettables.REQUEST_TYPES]),
+        ("steps", [*STEP_TYPES, *fleettables.STEP_TYPES]),
         ("summary", list(SUMMARY_TYPES)),
+        ("replicas", list(fleettables.REPLICA_TYPES)),
     ],
 )
 def test_every_column_is_explained_in_order(table: str, columns: list[str]) -> None:
