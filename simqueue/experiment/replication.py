@@ -117,7 +117,7 @@ def _play_fleet(
     """Play one replication of a fleet, over several processes if that is possible and worth it."""
     own = parts(scenario, fleet)
     if sinks is None:
-        recording = played_apart(traffic, own, rules(scenario, fleet, number), chosen, workers)
+        recording = played_apart(traffic, own, rules(scenario, fleet, number), chosen, workers, on_end)
         if recording is not None:
             return recording
     return FleetSimulation(traffic, own, rules(scenario, fleet, number), chosen, on_end, sinks).run()

@@ -147,7 +147,7 @@ class Policy:
 
     @property
     def running_count(self) -> int:
-        """Requests that hold a seat now."""
+        """Requests that hold a seat now. As `waiting_count` and `free_seats`, it does not change in repeated steps."""
         return len(self.members())
 
     @property

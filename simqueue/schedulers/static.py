@@ -93,6 +93,11 @@ class Static(Policy):
         return len(self.waiting)
 
     @property
+    def running_count(self) -> int:
+        """Requests of the wave that have not left."""
+        return 0 if self.wave is None else len(self.wave.jobs)
+
+    @property
     def free_seats(self) -> int:
         """Seats of the next wave, if none runs."""
         return self.settings.max_num_seqs if self.wave is None else 0

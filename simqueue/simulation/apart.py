@@ -7,7 +7,7 @@ the same, byte for byte, as of all replicas together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -74,11 +74,11 @@ def shares(requests: Sequence[Request], parts: Sequence[Part], rules: FleetRules
     return [Share(edges[i], parts[edges[i] : edges[i + 1]], asked[i], sent[i]) for i in range(number)]
 
 
-def play_share(share: Share, options: RunOptions) -> Recording:
-    """Simulate some replicas without the others."""
+def play_share(share: Share, options: RunOptions, on_end: Callable[[int], None] | None = None) -> Recording:
+    """Simulate some replicas without the others; `on_end` is as for `FleetSimulation`."""
     sent = {request.request_id: to for request, to in zip(share.requests, share.sent, strict=True)}
     rules = FleetRules(router=_Sent(sent), random=Random)
-    return FleetSimulation(Traffic(list(share.requests)), share.parts, rules, options).run()
+    return FleetSimulation(Traffic(list(share.requests)), share.parts, rules, options, on_end).run()
 
 
 def together(

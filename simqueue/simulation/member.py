@@ -145,7 +145,6 @@ class Member:
         """Requests that could run at once."""
         if self.site is None:
             return 0
-        self.site.replica.catch_up()
         policy = self.site.policy
         # those on their way or in its front end will need a seat too
         without_seat = max(policy.waiting_count, self.in_flight - policy.running_count)
@@ -154,12 +153,18 @@ class Member:
     @property
     def running(self) -> int:
         """Requests that hold a seat."""
-        return int(self._signal(Signal.RUNNING))
+        reading = self.readings.get(Signal.RUNNING) if self.readings else None
+        if reading is not None:
+            return int(reading.value(clock.now(self._env)))
+        return 0 if self.site is None else self.site.policy.running_count
 
     @property
     def waiting(self) -> int:
         """Requests in the queue of the engine."""
-        return int(self._signal(Signal.WAITING))
+        reading = self.readings.get(Signal.WAITING) if self.readings else None
+        if reading is not None:
+            return int(reading.value(clock.now(self._env)))
+        return 0 if self.site is None else self.site.policy.waiting_count
 
     @property
     def kv_used(self) -> float:
@@ -195,12 +200,12 @@ class Member:
         site = self.site
         if site is None:
             return 0.0
-        site.replica.catch_up()
         policy = site.policy
         if signal is Signal.RUNNING:
             return policy.running_count
         if signal is Signal.WAITING:
             return policy.waiting_count
+        site.replica.catch_up()
         if signal is Signal.KV_USED:
             return policy.kv.used / policy.kv.total
         return sum([job.request.prompt_tokens + site.tokens_made(job) for job in self.jobs])

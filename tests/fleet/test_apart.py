@@ -53,4 +53,6 @@ def test_worker_processes_change_nothing(router: str) -> None:
         },
         "policies": {"p": {"scheduler": "chunked", "fleet": {"replicas": 3, "router": router}}},
     }
-    assert_same_tables(sq.run(scenario, workers=1), sq.run(scenario, workers=2))
+    alone, together = sq.run(scenario, workers=1), sq.run(scenario, workers=2)
+    assert_same_tables(alone, together)
+    assert alone.to_json() == together.to_json()
