@@ -17,7 +17,8 @@ import simpy
 
 import simqueue
 from benchmarks import ROOT, floor, report
-from benchmarks.cells import LOAD, cells
+from benchmarks.cells import LOAD
+from benchmarks.fleets import all_cells
 
 COMMAND_SCENARIO = """\
 name: w1
@@ -54,7 +55,7 @@ def main() -> None:
     full = _measured("saturation", 1.0, quick)
     found["saturation_rps"] = full["requests"] / full["simulated_s"]
     rate_rps = LOAD * found["saturation_rps"]
-    for number, cell in enumerate(cells(quick=quick)):
+    for number, cell in enumerate(all_cells(quick=quick)):
         if given.only in cell.name:
             found["rows"].append(_measured(str(number), rate_rps, quick))
             print(report.line(found["rows"][-1]), flush=True)

@@ -13,9 +13,13 @@ from simqueue.schedulers.chunked import Chunked
 from simqueue.schedulers.keys import ChunkedSettings, VllmV1Settings
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.vllm_v1 import VllmV1
+from simqueue.simulation import RunOptions, Simulation
+from simqueue.simulation.columns import Sinks
+from simqueue.simulation.simulate_fleet import FleetSimulation
 from simqueue.steptime import StepTime
 from simqueue.steptime.linear import LinearStepTime
 from simqueue.traffic import RequestStream
+from simqueue.traffic import Traffic as OfferedTraffic
 from tests.fastpath.walking import walking
 
 Way = Literal["fast", "stepped", "walk"]
@@ -50,6 +54,14 @@ class Cell:
     prefix_caching: bool = False
     asynchronous: bool = False
     streamed: bool = False
+
+    def simulation(self, requests: RequestStream, sinks: Sinks | None = None) -> Simulation | FleetSimulation:
+        """Return the run that is measured."""
+        return Simulation(OfferedTraffic(requests), self.policy(), STEP_TIME, self.options(), sinks=sinks)
+
+    def options(self) -> RunOptions:
+        """Return how it is run."""
+        return RunOptions(fast=self.way == "fast")
 
     def policy(self) -> Policy:
         """Make the policy with its pool."""

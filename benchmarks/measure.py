@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks.cells import STEP_TIME, Cell, cells, saturation
+from benchmarks.cells import Cell, saturation
+from benchmarks.fleets import all_cells
 from benchmarks.floor import one_process_per_s
-from simqueue.simulation import Recording, RunOptions, Simulation
-from simqueue.traffic import Traffic
+from simqueue.simulation import Recording
 
 KIB_PER_MB = 1e6 / 1024
 T = TypeVar("T")
@@ -37,13 +37,7 @@ def _measure(cell: Cell, rate_rps: float, folder: Path) -> dict[str, Any]:
         from simqueue.results import streaming, summary  # noqa: PLC0415 - would count as memory of the other cells
 
         sinks = streaming.streamed_to(folder)
-    simulation = Simulation(
-        Traffic(cell.requests(rate_rps)),
-        cell.policy(),
-        STEP_TIME,
-        RunOptions(fast=cell.way == "fast"),
-        sinks=sinks,
-    )
+    simulation = cell.simulation(cell.requests(rate_rps), sinks)
     floors = [one_process_per_s()]
     recording, cpu_s, wall_s = _timed(simulation.run)
     summary_s = _timed(lambda: summary.summarize("policy", 0, recording))[1] if cell.streamed else None
@@ -87,7 +81,7 @@ def main() -> None:
     given = parser.parse_args()
     quick = given.quick
     whole = given.cell == "saturation"
-    chosen = saturation(2_000 if quick else 10_000) if whole else cells(quick=quick)[int(given.cell)]
+    chosen = saturation(2_000 if quick else 10_000) if whole else all_cells(quick=quick)[int(given.cell)]
     print(json.dumps(measure(chosen, given.rate_rps)))
 
 

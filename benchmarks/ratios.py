@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.fleets import BY_PREFIX, KINDS, ONE, ONE_CACHED, SIZES, name
+
 Rows = dict[tuple[str, str], dict[str, Any]]
 """Measurements by cell and way."""
 
 W1, LONG, MILLION = "W1", "long outputs", "W1, 1000000 requests"
 AT_ONCE = "W1 all at once, "
+LIMITED = 64
+"""The size of a fleet that has a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,15 @@ class Ratio:
 def ratios(found: dict[str, Any]) -> list[Ratio]:
     """Return the comparisons whose cells were measured."""
     rows: Rows = {(row["cell"], row["way"]): row for row in found["rows"]}
-    return [*_floors(rows), *_ways(rows), *_growth(rows), *_orders(rows), *_memory(rows), *_commands(found, rows)]
+    return [
+        *_floors(rows),
+        *_ways(rows),
+        *_growth(rows),
+        *_orders(rows),
+        *_memory(rows),
+        *_fleets(rows),
+        *_commands(found, rows),
+    ]
 
 
 def _floors(rows: Rows) -> Iterator[Ratio]:
@@ -84,6 +96,16 @@ def _memory(rows: Rows) -> Iterator[Ratio]:
     if streamed in rows:
         name = "1,000,000 requests streamed, with the summary: peak RSS, MB"
         yield Ratio(name, rows[streamed]["peak_rss_mb"], "under 300", 0)
+
+
+def _fleets(rows: Rows) -> Iterator[Ratio]:
+    """Yield the time per request of each fleet, divided by that of its replica without a router."""
+    for router in KINDS:
+        alone = (ONE_CACHED if router in BY_PREFIX else ONE, "fast")
+        for replicas in SIZES:
+            limit = "at most 1.6" if replicas == LIMITED else "-"
+            title = f"{router}: time per request, {replicas} replicas / one without a router"
+            yield from _slower(rows, title, (name(router, replicas), "fast"), alone, limit)
 
 
 def _commands(found: dict[str, Any], rows: Rows) -> Iterator[Ratio]:

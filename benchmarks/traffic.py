@@ -39,12 +39,16 @@ LONG_PROMPTS, LONG_OUTPUTS = Lengths(126, 4, 1024), Lengths(967, 16, 4096)
 
 @dataclass(frozen=True)
 class Poisson:
-    """Poisson arrivals. Requests are generated during iteration, so that a million of them need little memory."""
+    """Poisson arrivals. Requests are generated during iteration, so that a million of them need little memory.
+
+    With `prefixes`, the first half of a prompt is one of so many, in turn, and its tokens are known.
+    """
 
     n: int
     rate_rps: float
     prompts: Lengths = PROMPTS
     outputs: Lengths = OUTPUTS
+    prefixes: int = 0
 
     def __len__(self) -> int:
         return self.n
@@ -58,7 +62,12 @@ class Poisson:
             now_s = float(arrivals_s[-1])
             columns = arrivals_s, self.prompts.draw(rng, n), self.outputs.draw(rng, n)
             for index, row in enumerate(zip(*(column.tolist() for column in columns), strict=True), first):
-                yield Request(str(index), *row)
+                request = Request(str(index), *row)
+                yield replace(request, prompt=self._prompt(index, request.prompt_tokens)) if self.prefixes else request
+
+    def _prompt(self, index: int, tokens: int) -> tuple[tuple[int, int, int], ...]:
+        shared = tokens // 2
+        return ((index % self.prefixes, 0, shared), (self.prefixes + index, 0, tokens - shared))
 
 
 def at_once(n: int, prompts: Lengths = PROMPTS, outputs: Lengths = OUTPUTS) -> list[Request]:
