@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from simqueue.figures.canvas import LEVEL, WIDTH, legend_below, level_label, log_y, new_figure, say_empty
 from simqueue.figures.style import LineStyle, figure_style, line_styles, literal
 from simqueue.figures.ticks import whole_ticks
-from simqueue.figures.view import ResultView, checked_policy, first_replication
+from simqueue.figures.view import ResultView, busiest_replica, checked_policy, first_replication, steps_of_one
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +30,7 @@ _MARKED: Final = "0.9"
 _PANEL_INCHES: Final = 1.25
 _MOST_STEPS: Final = 1500
 _BANDS: Final = 300
+_COURSE: Final = ("start_s", "duration_s")
 
 
 def step_composition(result: ResultView, policy: str | None = None, *, window: Window | None = None) -> Figure:
@@ -63,7 +64,7 @@ def step_composition(result: ResultView, policy: str | None = None, *, window: W
         budget = _budget(result.scenario, name)
         if budget is not None:
             handles.append(_budget_line(upper, budget, float(steps["prefill_tokens"].max(initial=0.0))))
-        upper.set(ylabel="prompt tokens", title=literal(f"Steps of '{name}'"), ylim=(0, None))
+        upper.set(ylabel="prompt tokens", title=literal(f"Steps of '{name}'{_which(result, name)}"), ylim=(0, None))
         lower.set(ylabel="decodes", xlabel="time (s)", ylim=(0, None), **_x_limits(window))
         for ax in (upper, lower):
             whole_ticks(ax.yaxis)
@@ -92,14 +93,16 @@ def kv_and_queue(result: ResultView, *, mark: Window | None = None) -> Figure:
     """
     styles = line_styles(len(result.policies))
     courses = {name: _steps(result, name) for name in result.policies}
-    total = result.blocks_total
+    fleets = [name for name in result.policies if busiest_replica(result, name) is not None]
+    total = None if fleets else result.blocks_total
     with figure_style():
         figure = new_figure(WIDTH, 4.6)
         upper, lower = figure.subplots(2, 1, sharex=True)
         handles: list[Any] = []
         for (name, steps), style in zip(courses.items(), styles, strict=True):
-            upper.plot(*_course(steps, "blocks_used"), drawstyle="steps-post", **style.look)
-            lower.plot(*_course(steps, "waiting"), drawstyle="steps-post", **style.look)
+            for ax, column in ((upper, "blocks_used"), (lower, "waiting")):
+                course = _of_all(result, name, column) if name in fleets else _course(steps, column)
+                ax.plot(*course, drawstyle="steps-post", **style.look)
             handles.append(Line2D([], [], label=literal(name), **style.look))
         if total is not None and any(s["blocks_used"].max(initial=0) > total / 4 for s in courses.values()):
             upper.axhline(total, **LEVEL)
@@ -218,7 +221,7 @@ def _waits(steps: Mapping[str, Floats]) -> Floats:
 
 
 def _steps(result: ResultView, policy: str) -> dict[str, Floats]:
-    table = first_replication(result.steps, policy)
+    table = steps_of_one(result, policy)
     names = (
         "start_s", "duration_s", "repeat", "decode_seqs", "prefill_tokens", "prefill_seqs", "blocks_used", "running",
         "waiting",
@@ -253,6 +256,28 @@ def _course(steps: Mapping[str, Floats], name: str) -> tuple[Floats, Floats]:
         return np.zeros(0), np.zeros(0)
     end = steps["start_s"][-1] + steps["duration_s"][-1]
     return np.append(steps["start_s"], end), np.append(steps[name], 0.0)
+
+
+def _of_all(result: ResultView, policy: str, column: str) -> tuple[Floats, Floats]:
+    """Return times and values of the sum of a column over all replicas of a fleet."""
+    table = first_replication(result.steps, policy)
+    changes = []
+    for _, steps in table.groupby("replica"):
+        times_s, values = _course(
+            {name: steps[name].to_numpy(dtype=np.float64) for name in _COURSE}
+            | {column: steps[column].to_numpy(dtype=np.float64)},
+            column,
+        )
+        changes.append((times_s, np.diff(values, prepend=0.0)))
+    times_s, deltas = (np.concatenate([np.zeros(0), *parts]) for parts in zip(*changes, strict=True))
+    order = np.argsort(times_s, kind="stable")
+    return times_s[order], np.cumsum(deltas[order])
+
+
+def _which(result: ResultView, policy: str) -> str:
+    """Return which replica is shown; empty if there is only one."""
+    number = busiest_replica(result, policy)
+    return "" if number is None else f", its busiest replica ({number})"
 
 
 def _budget(scenario: Mapping[str, Any], policy: str) -> int | None:

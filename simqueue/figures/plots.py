@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,11 @@ from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
 from simqueue.figures.arrivals import arrivals_and_capacity
 from simqueue.figures.canvas import save
 from simqueue.figures.cdf import latency_figure
+from simqueue.figures.fleetload import imbalance_over_time, replica_load
+from simqueue.figures.fleetrequests import prefix_hits, ttft_parts
 from simqueue.figures.overtime import over_time
 from simqueue.figures.timeline import batch_timeline
+from simqueue.figures.view import fleets_of
 from simqueue.figures.window import busiest_window, check_window
 from simqueue.names import unknown
 
@@ -40,8 +43,20 @@ PLOTS = {
     "kv_and_queue": _Plot(lambda result, window: kv_and_queue(result, mark=window)),
     "token_gaps": _Plot(token_gaps),
     "means_over_time": _Plot(over_time, of_a_window=False),
+    "replica_load": _Plot(replica_load, of_a_window=False),
+    "imbalance": _Plot(imbalance_over_time, of_a_window=False),
+    "prefix_hits": _Plot(prefix_hits, of_a_window=False),
+    "ttft_parts": _Plot(ttft_parts, of_a_window=False),
     "steps": _Plot(step_composition, of_one_policy=True),
     "slots": _Plot(batch_timeline, of_one_policy=True),
+}
+
+
+OF_FLEETS: Mapping[str, Callable[[ResultView], Figure]] = {
+    "replica_load": replica_load,
+    "imbalance": imbalance_over_time,
+    "prefix_hits": prefix_hits,
+    "ttft_parts": ttft_parts,
 }
 
 
@@ -51,7 +66,8 @@ def plot(result: ResultView, name: str, policy: str | None = None, window: Windo
     Parameters
     ----------
     result : ResultView
-    name : {"latencies", "arrivals", "kv_and_queue", "token_gaps", "means_over_time", "steps", "slots"}
+    name : {"latencies", "arrivals", "kv_and_queue", "token_gaps", "means_over_time", "replica_load", "imbalance",
+        "prefix_hits", "ttft_parts", "steps", "slots"}
     policy : str, optional
         For `steps` and `slots`, which show one policy; by default the first one.
     window : (float, float), optional
@@ -80,9 +96,13 @@ def plot(result: ResultView, name: str, policy: str | None = None, window: Windo
 
 
 def save_figures(result: ResultView, folder: Path) -> list[Path]:
-    """Write the figure of all latencies, and with replications that of means over time, and return the paths.
+    """Write the figures of all latencies, of fleets, and with replications that of means over time; return the paths.
 
     They are written to `folder` as PNG and SVG.
     """
     paths = save(latency_figure(result), folder, "latency_cdfs")
-    return [*paths, *save(over_time(result), folder, "means_over_time")] if result.replicated else paths
+    if result.replicated:
+        paths += save(over_time(result), folder, "means_over_time")
+    if fleets_of(result):
+        paths += [path for name, draw in OF_FLEETS.items() for path in save(draw(result), folder, name)]
+    return paths

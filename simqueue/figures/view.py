@@ -113,6 +113,27 @@ def first_replication(table: pd.DataFrame, policy: str) -> pd.DataFrame:
     return own[own["replication"] == own["replication"].min()] if len(own) else own
 
 
+def fleets_of(result: ResultView) -> dict[str, pd.DataFrame]:
+    """Return the replicas of the first replication of each policy with several of them."""
+    found = {policy: first_replication(result.replicas, policy) for policy in result.policies}
+    return {policy: rows for policy, rows in found.items() if len(rows) > 1}
+
+
+def steps_of_one(result: ResultView, policy: str) -> pd.DataFrame:
+    """Return the steps of a policy's first replication; of a fleet those of its busiest replica."""
+    steps = first_replication(result.steps, policy)
+    number = busiest_replica(result, policy)
+    return steps if number is None else steps[steps["replica"] == number]
+
+
+def busiest_replica(result: ResultView, policy: str) -> int | None:
+    """Return the number of the replica with the largest busy share; None for a policy with one replica."""
+    replicas = fleets_of(result).get(policy)
+    if replicas is None:
+        return None
+    return int(replicas["replica"].iloc[int(replicas["busy_share"].fillna(-1.0).argmax())])
+
+
 def checked_policy(result: ResultView, policy: str | None) -> str:
     """Return `policy`, or the first policy if it is None.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.errors import InputError
-from simqueue.figures.view import first_replication
+from simqueue.figures.view import steps_of_one
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,7 @@ def busiest_window(result: ResultView, most_rows: int = _MOST_ROWS) -> Window | 
     In the part, no policy has more than `most_rows` rows of steps. Requests in the system are those that wait or run,
     averaged over the part and taken relative to the policy's highest average; all policies count the same.
     """
-    courses = [_Course(first_replication(result.steps, policy)) for policy in result.policies]
+    courses = [_Course(steps_of_one(result, policy)) for policy in result.policies]
     courses = [course for course in courses if len(course.start_s)]
     if not any(len(course.start_s) > most_rows for course in courses):
         return None

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Final
 from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
 from simqueue.figures.arrivals import arrivals_and_capacity, has_rushes
 from simqueue.figures.cdf import latency_figure
+from simqueue.figures.fleetload import imbalance_over_time, replica_load
+from simqueue.figures.fleetrequests import prefix_hits, ttft_parts
 from simqueue.figures.overtime import over_time
 from simqueue.figures.timeline import batch_timeline
+from simqueue.figures.view import fleets_of
 from simqueue.figures.window import busiest_window
 from simqueue.report.comparison import comparison
 from simqueue.report.document import Cells, Code, Document, Heading, Items, Paragraph, Picture, Terms
@@ -118,6 +121,7 @@ def _add_figures(document: Document, result: ResultView, window: Window | None) 
     part += "" if not part else "." if window else ", the busiest part of the run."
     gaps = f"Time between two tokens of a decoding request. A prompt in the same step appears as a spike.{part}"
     document.add(Picture(token_gaps(result, window=shown), "token-gaps", gaps))
+    _add_fleets(document, result)
     document.add(Heading("Steps and slots"))
     for policy in result.policies[:_MOST_POLICIES]:
         steps = f"{policy}: prompt tokens and decoding requests of each step.{part}"
@@ -127,6 +131,23 @@ def _add_figures(document: Document, result: ResultView, window: Window | None) 
     left = len(result.policies) - _MOST_POLICIES
     if left > 0:
         document.add(Paragraph(f"The steps and slots of {left} more policies are not shown."))
+
+
+def _add_fleets(document: Document, result: ResultView) -> None:
+    """Add the figures of fleets of more than one replica."""
+    fleets = fleets_of(result)
+    if not fleets:
+        return
+    document.add(Heading("Replicas"))
+    load = "The share of time in which each replica is busy. Grey: it is not there, or down. First replication."
+    document.add(Picture(replica_load(result), "replica-load", load))
+    unequal = "The largest busy share of a replica over the mean of those that are up. 1 is perfect balance."
+    document.add(Picture(imbalance_over_time(result), "imbalance", unequal))
+    if any(replicas["prefix_hit_rate"].fillna(0).gt(0).any() for replicas in fleets.values()):
+        hits = "The share of looked-up prompt tokens that each replica found in its prefix cache."
+        document.add(Picture(prefix_hits(result), "prefix-hits", hits))
+    parts = "Where the time to the first token goes: means over the requests between percentiles of their own TTFT."
+    document.add(Picture(ttft_parts(result), "ttft-parts", parts))
 
 
 def _resolved(result: ResultView) -> list[Code]:

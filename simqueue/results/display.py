@@ -89,7 +89,8 @@ class Displayed:
     def plot(self: ResultView, name: str, policy: str | None = None, window: Window | None = None) -> Figure:
         """Draw one of the figures of a report.
 
-        They are latencies, arrivals, kv_and_queue, token_gaps, means_over_time (of replications), steps, and slots.
+        They are latencies, arrivals, kv_and_queue, token_gaps, means_over_time (of replications), of fleets
+        replica_load, imbalance, prefix_hits and ttft_parts, then steps, and slots.
         The parameters and errors are those of `simqueue.figures.plots.plot`.
         """
         return figures.plot(self, name, policy, window)
