@@ -17,6 +17,7 @@ from ruamel.yaml import YAML
 
 import simqueue as sq
 from simqueue.cli import run_command
+from simqueue.routing import ROUTERS
 from simqueue.scenario import from_mapping
 from simqueue.scenario.traffic import make_traffic
 from simqueue.schedulers import SCHEDULERS
@@ -59,6 +60,10 @@ GRID = "decode_seqs,context_tokens,prefill_tokens,ms\n" + "".join(
     for tokens in (0, 16384)
 )
 FILES = {
+    "guides/fleets.md": {
+        "fleet.yaml": SCENARIO.replace("b: {scheduler: NAME}", "least: {scheduler: chunked, fleet: {replicas: 2}}"),
+        "mine.yaml": SCENARIO.replace("NAME", "chunked, fleet: {replicas: 2, router: {kind: roomy, full: 0.5}}"),
+    },
     "guides/hardware.md": {"models/my-model/config.json": CONFIG},
     "guides/how-sure.md": {"scenario.yaml": SCENARIO.replace("NAME", "continuous")},
     "guides/own-policy.md": {"mine.yaml": SCENARIO.replace("NAME", "short-first")},
@@ -158,12 +163,12 @@ def test_commands_run(
     assert program == "simqueue"
     absolute = [str(ROOT / word) if (ROOT / word).is_file() else word for word in words]
     undrawn = ["--no-figures"] if words[0] in ("run", "workload") else []  # to save time
-    with patch.dict(SCHEDULERS):
+    with patch.dict(SCHEDULERS), patch.dict(ROUTERS):
         assert run_command([*absolute, *undrawn]) == 0, capsys.readouterr().err
     if "--out" in words:
         assert Path(words[words.index("--out") + 1]).exists()
 
 
 def policy_block(page: str) -> str:
-    """Return the first Python block of a page that only defines a scheduler."""
+    """Return the first Python block of a page that only defines a scheduler or a router."""
     return next(block.text for block in blocks("python") if block.page == page and "sq.run" not in block.text)
