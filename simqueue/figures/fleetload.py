@@ -1,4 +1,4 @@
-"""Figures of the replicas of fleets over time: how busy each one is, and how unequally."""
+"""Figures of the replicas of fleets over time: how many requests each one has, and how unequally."""
 
 from __future__ import annotations
 
@@ -31,27 +31,30 @@ _RUNS: Final = ("ready", "draining")
 
 
 def replica_load(result: ResultView) -> Figure:
-    """Return the share of time in which each replica is busy: one panel per fleet, all with the same colours.
+    """Return the requests at each replica over time: one panel per fleet, all with the same colours.
 
     Grey: the replica is not there, or down.
     """
     fleets = fleets_of(result)
     edges = _edges(result, _COLUMNS)
-    heights = [max(3, min(len(found), 64)) * _ROW_INCHES for found in fleets.values()] or [1.0]
+    heights = [max(3, min(len(found), 40)) * _ROW_INCHES for found in fleets.values()] or [1.0]
     with figure_style():
         figure = new_figure(WIDTH, 0.9 + sum(heights) + 0.55 * len(heights))
         axes = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-        look: dict[str, Any] = {"vmin": 0, "vmax": 100, "cmap": "viridis", "rasterized": True}
+        counts = {policy: requests_at(result, policy, edges) for policy in fleets}
+        most = max((float(np.nanmax(found, initial=0.0)) for found in counts.values()), default=0.0)
+        look: dict[str, Any] = {"vmin": 0, "vmax": most or 1.0, "cmap": "viridis", "rasterized": True}
         for ax, (policy, replicas) in zip(axes, fleets.items(), strict=False):
-            shares = 100 * busy_shares(result, policy, edges)
             ax.set_facecolor(_DOWN)
-            image = ax.pcolormesh(edges, np.arange(len(replicas) + 1) - 0.5, np.ma.masked_invalid(shares), **look)
+            image = ax.pcolormesh(
+                edges, np.arange(len(replicas) + 1) - 0.5, np.ma.masked_invalid(counts[policy]), **look
+            )
             ax.set(title=literal(policy), ylim=(len(replicas) - 0.5, -0.5))
             ax.grid(visible=False)
             every = -(-len(replicas) // _MOST_NAMES)
             ax.set_yticks(range(0, len(replicas), every), [literal(str(name)) for name in replicas["name"][::every]])
         if fleets:
-            figure.colorbar(image, ax=list(axes), label="time busy (%)", pad=0.01, fraction=0.03)
+            figure.colorbar(image, ax=list(axes), label="requests at the replica", pad=0.01, fraction=0.03)
         else:
             say_empty(axes[0], "no fleet of several replicas")
         axes[-1].set_xlabel("time (s)")
@@ -59,7 +62,7 @@ def replica_load(result: ResultView) -> Figure:
 
 
 def imbalance_over_time(result: ResultView) -> Figure:
-    """Return the largest busy share of a replica over the mean of those that are up, over time: one line per fleet."""
+    """Return the most requests at a replica over the mean of those that are up, over time: one line per fleet."""
     fleets = fleets_of(result)
     edges = _edges(result, _PARTS)
     with figure_style():
@@ -69,16 +72,16 @@ def imbalance_over_time(result: ResultView) -> Figure:
         for policy, style in zip(result.policies, line_styles(len(result.policies)), strict=True):
             if policy not in fleets:
                 continue
-            shares = np.ma.masked_invalid(busy_shares(result, policy, edges))
-            mean = shares.mean(axis=0)
-            ratio = np.ma.filled(shares.max(axis=0) / np.ma.masked_less_equal(mean, 0), np.nan)
+            counts = np.ma.masked_invalid(requests_at(result, policy, edges))
+            mean = counts.mean(axis=0)
+            ratio = np.ma.filled(counts.max(axis=0) / np.ma.masked_less_equal(mean, 0), np.nan)
             ax.plot((edges[1:] + edges[:-1]) / 2, ratio, **style.look)
             handles.append(Line2D([], [], label=literal(policy), **style.look))
         ax.axhline(1, color=MUTED, linewidth=0.8)
         ax.set(
             xlabel="time (s)",
-            ylabel="largest / mean",
-            title="Imbalance of the busy shares of replicas",
+            ylabel="most / mean",
+            title="Imbalance of the requests at replicas",
             ylim=(0.9, None),
         )
         if not fleets:
@@ -87,10 +90,13 @@ def imbalance_over_time(result: ResultView) -> Figure:
     return figure
 
 
-def busy_shares(result: ResultView, policy: str, edges: Floats) -> Floats:
-    """Return the share of each part of the time in which each replica of a policy is busy, shape (replicas, parts).
+def requests_at(result: ResultView, policy: str, edges: Floats) -> Floats:
+    """Return how many requests run or wait at each replica of a policy, on average over each part of the time.
 
-    NaN where it is up for less than half of the part.
+    Returns
+    -------
+    array of shape (replicas, parts)
+        Over the time in which the replica is up; NaN where that is less than half of the part.
     """
     replicas = fleets_of(result)[policy]
     steps, lives = first_replication(result.steps, policy), first_replication(result.lives, policy)
@@ -98,10 +104,11 @@ def busy_shares(result: ResultView, policy: str, edges: Floats) -> Floats:
     for row, number in enumerate(replicas["replica"]):
         own = steps[steps["replica"] == number]
         start_s = own["start_s"].to_numpy(dtype=np.float64)
-        busy_s = _covered(start_s, start_s + own["duration_s"].to_numpy(dtype=np.float64), edges)
+        present = (own["running"] + own["waiting"]).to_numpy(dtype=np.float64)
+        area = _covered(start_s, start_s + own["duration_s"].to_numpy(dtype=np.float64), edges, present)
         up_s = _covered(*_up(lives[lives["replica"] == number]), edges)
         enough = up_s > np.diff(edges) / 2
-        found[row] = np.where(enough, np.minimum(busy_s / np.where(enough, up_s, 1), 1), np.nan)
+        found[row] = np.where(enough, area / np.where(enough, up_s, 1), np.nan)
     return found
 
 
@@ -118,12 +125,12 @@ def _up(lives: pd.DataFrame) -> tuple[Floats, Floats]:
     return times_s[:-1][runs], times_s[1:][runs]
 
 
-def _covered(starts_s: Floats, ends_s: Floats, edges: Floats) -> Floats:
-    """Return how much of each part is covered by spans of time that are in order and do not overlap."""
+def _covered(starts_s: Floats, ends_s: Floats, edges: Floats, weights: Floats | float = 1.0) -> Floats:
+    """Return how much of each part is covered by spans of time in order that do not overlap, each with its weight."""
     if not len(starts_s):
         return np.zeros(len(edges) - 1)
     ends_s = np.minimum(ends_s, max(edges[-1], starts_s[-1]))
     points = np.column_stack([starts_s, ends_s]).ravel()
-    covered = np.column_stack([np.zeros(len(starts_s)), ends_s - starts_s]).ravel()
+    covered = np.column_stack([np.zeros(len(starts_s)), weights * (ends_s - starts_s)]).ravel()
     covered_by: Floats = np.interp(edges, points, np.cumsum(covered), left=0.0)
     return np.diff(covered_by)

@@ -139,9 +139,9 @@ def _add_fleets(document: Document, result: ResultView) -> None:
     if not fleets:
         return
     document.add(Heading("Replicas"))
-    load = "The share of time in which each replica is busy. Grey: it is not there, or down. First replication."
+    load = "The requests that run or wait at each replica. Grey: it is not there, or down. First replication."
     document.add(Picture(replica_load(result), "replica-load", load))
-    unequal = "The largest busy share of a replica over the mean of those that are up. 1 is perfect balance."
+    unequal = "The most requests at a replica over the mean of those that are up. 1 is perfect balance."
     document.add(Picture(imbalance_over_time(result), "imbalance", unequal))
     if any(replicas["prefix_hit_rate"].fillna(0).gt(0).any() for replicas in fleets.values()):
         hits = "The share of looked-up prompt tokens that each replica found in its prefix cache."

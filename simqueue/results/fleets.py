@@ -125,8 +125,9 @@ def _step_times(recording: Recording, replicas: int, end_s: float) -> tuple[list
     for steps in recording.steps.parts("replica", "start_s", "duration_s", "decode_seqs", "prefill_seqs"):
         part_s = metrics.busy_s(steps, end_s)
         area = part_s * (steps["decode_seqs"] + steps["prefill_seqs"])
-        for number in np.unique(steps["replica"]).tolist():
-            own = steps["replica"] == number
+        order = np.argsort(steps["replica"], kind="stable")
+        numbers, starts = np.unique(steps["replica"][order], return_index=True)
+        for number, own in zip(numbers.tolist(), np.split(order, starts[1:]), strict=False):
             busy[number].add(part_s[own])
             areas[number].add(area[own])
     return [one.total for one in busy], [one.total for one in areas]

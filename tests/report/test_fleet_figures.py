@@ -1,4 +1,4 @@
-"""Figures of fleets, against shares and parts that are worked out by hand."""
+"""Figures of fleets, against counts and parts that are worked out by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import simqueue as sq
 from simqueue.figures.canvas import image
-from simqueue.figures.fleetload import busy_shares, imbalance_over_time
+from simqueue.figures.fleetload import imbalance_over_time, requests_at
 from simqueue.figures.fleetrequests import BANDS, parts_by_band
 from simqueue.figures.plots import OF_FLEETS
 from simqueue.figures.view import busiest_replica, fleets_of, steps_of_one
@@ -33,16 +33,22 @@ def failing() -> Result:
     return sq.run(scenario)
 
 
-def test_shares_are_of_the_time_in_which_a_replica_is_up(failing: Result) -> None:
+def test_requests_are_counted_while_a_replica_is_up(failing: Result) -> None:
     """Parts of half a second: two whole steps before the failure at 0.3125 s, down to 1 s, and nothing after that."""
-    found = busy_shares(failing, "p", np.linspace(0, 2, 5))
+    found = requests_at(failing, "p", np.linspace(0, 2, 5))
     assert found[0] == pytest.approx([1, 1, 1, 1])
     assert found[1][0] == pytest.approx(0.25 / 0.3125)
     assert np.isnan(found[1][1])
     assert list(found[1][2:]) == [0, 0]
 
 
-def test_imbalance_is_the_largest_over_the_mean_of_those_that_are_up(failing: Result) -> None:
+def test_requests_that_wait_count_too() -> None:
+    """Three requests of 4 steps at a replica with two seats: three for half a second, and then one."""
+    result = sq.run(small({"replicas": 2, "router": "round_robin"}, *[asked(0, 10, 4)] * 5))
+    assert requests_at(result, "p", np.array([0, 0.5, 1])).tolist() == [[3, 1], [2, 0]]
+
+
+def test_imbalance_is_the_most_over_the_mean_of_those_that_are_up(failing: Result) -> None:
     """One line per fleet: 1 while only one replica is up, and 2 while one of two works."""
     (ax,) = imbalance_over_time(failing).axes
     line = next(line for line in ax.lines if len(np.atleast_1d(line.get_xdata())) > 2)
