@@ -23,13 +23,12 @@ BANDS: Final = ((0, 50), (50, 90), (90, 99), (99, 100))
 """Percentiles of TTFT between which requests are taken together."""
 PARTS: Final = ("router", "queue at the replica", "prefill to first token")
 _MOST_NAMES: Final = 24
+_MOST_PANELS: Final = 4
 
 
 def prefix_hits(result: ResultView) -> Figure:
     """Return the share of looked-up prompt tokens that each replica found in its prefix cache: one panel per fleet."""
-    fleets = {
-        name: found for name, found in fleets_of(result).items() if found["prefix_hit_rate"].fillna(0).gt(0).any()
-    }
+    fleets = {name: found for name, found in fleets_of(result).items() if _any_hit(found)}
     styles = dict(zip(result.policies, line_styles(len(result.policies)), strict=True))
     with figure_style():
         figure = new_figure(WIDTH, 0.6 + 1.7 * max(len(fleets), 1))
@@ -46,6 +45,15 @@ def prefix_hits(result: ResultView) -> Figure:
     return figure
 
 
+def has_prefix_hits(result: ResultView) -> bool:
+    """Return whether any replica of a fleet found anything in its prefix cache."""
+    return any(map(_any_hit, fleets_of(result).values()))
+
+
+def _any_hit(replicas: pd.DataFrame) -> bool:
+    return bool(replicas["prefix_hit_rate"].fillna(0).gt(0).any())
+
+
 def ttft_parts(result: ResultView) -> Figure:
     """Return where the time to the first token goes, as stacked means of requests between percentiles of their TTFT.
 
@@ -54,18 +62,25 @@ def ttft_parts(result: ResultView) -> Figure:
     fleets = fleets_of(result)
     colors = [PALETTE[at] for at in (7, 1, 0)]
     with figure_style():
-        figure = new_figure(WIDTH, 3.6)
-        axes = figure.subplots(1, max(len(fleets), 1), squeeze=False, sharey=True)[0]
+        columns = max(1, min(len(fleets), _MOST_PANELS))
+        rows = max(1, -(-len(fleets) // columns))
+        figure = new_figure(WIDTH, 0.4 + 3.2 * rows)
+        grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
+        axes = grid.ravel()
+        for ax in axes[max(len(fleets), 1) :]:
+            ax.set_axis_off()
         for ax, policy in zip(axes, fleets, strict=False):
             bands = parts_by_band(first_replication(result.requests, policy))
             bottom = np.zeros(len(BANDS))
             for heights, color in zip(bands.T, colors, strict=True):
                 ax.bar(np.arange(len(BANDS)), heights, bottom=bottom, color=color, width=0.7)
                 bottom = bottom + heights
-            ax.set_xticks(range(len(BANDS)), [f"p{low}-p{high}" for low, high in BANDS])
+            ax.set_xticks(range(len(BANDS)), [f"{low}-{high}" for low, high in BANDS])
             ax.set(title=literal(policy), ylim=(0, None))
             ax.grid(visible=False, axis="x")
-        axes[0].set_ylabel("TTFT (ms), mean")
+            ax.set_xlabel("percentiles of TTFT")
+        for ax in grid[:, 0]:
+            ax.set_ylabel("TTFT (ms), mean")
         if not fleets:
             say_empty(axes[0], "no fleet of several replicas")
         legend_below(figure, [Patch(color=color, label=name) for name, color in zip(PARTS, colors, strict=True)])

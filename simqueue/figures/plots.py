@@ -12,7 +12,7 @@ from simqueue.figures.arrivals import arrivals_and_capacity
 from simqueue.figures.canvas import save
 from simqueue.figures.cdf import latency_figure
 from simqueue.figures.fleetload import imbalance_over_time, replica_load
-from simqueue.figures.fleetrequests import prefix_hits, ttft_parts
+from simqueue.figures.fleetrequests import has_prefix_hits, prefix_hits, ttft_parts
 from simqueue.figures.overtime import over_time
 from simqueue.figures.timeline import batch_timeline
 from simqueue.figures.view import fleets_of
@@ -104,5 +104,6 @@ def save_figures(result: ResultView, folder: Path) -> list[Path]:
     if result.replicated:
         paths += save(over_time(result), folder, "means_over_time")
     if fleets_of(result):
-        paths += [path for name, draw in OF_FLEETS.items() for path in save(draw(result), folder, name)]
+        drawn = [name for name in OF_FLEETS if name != "prefix_hits" or has_prefix_hits(result)]
+        paths += [path for name in drawn for path in save(OF_FLEETS[name](result), folder, name)]
     return paths

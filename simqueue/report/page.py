@@ -11,7 +11,7 @@ from simqueue.figures.activity import kv_and_queue, step_composition, token_gaps
 from simqueue.figures.arrivals import arrivals_and_capacity, has_rushes
 from simqueue.figures.cdf import latency_figure
 from simqueue.figures.fleetload import imbalance_over_time, replica_load
-from simqueue.figures.fleetrequests import prefix_hits, ttft_parts
+from simqueue.figures.fleetrequests import has_prefix_hits, prefix_hits, ttft_parts
 from simqueue.figures.overtime import over_time
 from simqueue.figures.timeline import batch_timeline
 from simqueue.figures.view import fleets_of
@@ -135,15 +135,14 @@ def _add_figures(document: Document, result: ResultView, window: Window | None) 
 
 def _add_fleets(document: Document, result: ResultView) -> None:
     """Add the figures of fleets of more than one replica."""
-    fleets = fleets_of(result)
-    if not fleets:
+    if not fleets_of(result):
         return
     document.add(Heading("Replicas"))
     load = "The requests that run or wait at each replica. Grey: it is not there, or down. First replication."
     document.add(Picture(replica_load(result), "replica-load", load))
     unequal = "The most requests at a replica over the mean of those that are up. 1 is perfect balance."
     document.add(Picture(imbalance_over_time(result), "imbalance", unequal))
-    if any(replicas["prefix_hit_rate"].fillna(0).gt(0).any() for replicas in fleets.values()):
+    if has_prefix_hits(result):
         hits = "The share of looked-up prompt tokens that each replica found in its prefix cache."
         document.add(Picture(prefix_hits(result), "prefix-hits", hits))
     parts = "Where the time to the first token goes: means over the requests between percentiles of their own TTFT."

@@ -97,7 +97,7 @@ def test_steps_are_those_of_the_busiest_replica(failing: Result) -> None:
 def test_figures_are_drawn_for_fleets_and_not_without(failing: Result, tmp_path: Path) -> None:
     """A saved result has the files, and its page the pictures, also when it was read back."""
     names = {path.stem for path in failing.save(tmp_path / "out")}
-    assert set(OF_FLEETS) <= names
+    assert names & set(OF_FLEETS) == set(OF_FLEETS) - {"prefix_hits"}
     stored = read_result(tmp_path / "out")
     for draw in OF_FLEETS.values():
         assert image(draw(stored), "png") == image(draw(failing), "png")
@@ -107,6 +107,16 @@ def test_figures_are_drawn_for_fleets_and_not_without(failing: Result, tmp_path:
     alone: Any = sq.run(small(None, asked(0, 10, 4)))
     assert not {"replica-load", "imbalance"} & {picture.name for picture in result_page(alone).pictures}
     assert not set(OF_FLEETS) & {path.stem for path in alone.save(tmp_path / "alone")}
+
+
+def test_prefix_hits_are_drawn_where_there_are_any(tmp_path: Path) -> None:
+    """Two equal prompts at the first replica: the second finds two of its three blocks. The third is at the other."""
+    given = [{"arrival_s": at_s, "prompt": [[1, 0, 48]], "output_tokens": 1} for at_s in (0, 1, 2)]
+    result = sq.run(small({"replicas": 2}, *given, kv_cache={"blocks": 10, "block_size": 16, "prefix_caching": True}))
+    assert list(result.replicas["prefix_hit_rate"]) == pytest.approx([32 / 96, 0])
+    (ax,) = result.plot("prefix_hits").axes
+    assert [bar.get_height() for bar in ax.patches] == pytest.approx([100 * 32 / 96, 0])
+    assert "prefix_hits" in {path.stem for path in result.save(tmp_path / "out")}
 
 
 def test_figures_say_that_there_is_no_fleet() -> None:
