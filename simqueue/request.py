@@ -117,21 +117,33 @@ class Trip:
         The replica where it is or was last.
     reached : bool
         Whether it has reached that replica.
+    reached_s : float or None
+        When its present or last stay reached its replica, in seconds.
+    first_token_at : object
+        The replica of the first token, if that stay failed and its tokens are kept.
+    lost_at : int
+        Number of the replica of the last stay that failed; -1: none did.
+    sent : int
+        How often it was sent to a replica.
     attempts : int
         Attempts that failed.
     """
 
     __slots__ = (
         "attempts",
+        "first_token_at",
         "job",
         "keeps_tokens",
         "last_member",
         "lost",
+        "lost_at",
         "member",
         "reached",
+        "reached_s",
         "reason",
         "request",
         "routed_s",
+        "sent",
     )
 
     def __init__(self, job: Job) -> None:
@@ -143,7 +155,11 @@ class Trip:
         self.lost: list[Job] = []
         self.keeps_tokens = False
         self.reached = False
+        self.reached_s: float | None = None
         self.last_member: object = None
+        self.first_token_at: object = None
+        self.lost_at = -1
+        self.sent = 0
         self.attempts = 0
 
 

@@ -14,6 +14,7 @@ from simqueue.experiment.served import served
 from simqueue.scenario.resolved import ResolvedPolicy, ResolvedScenario
 from simqueue.scenario.resolved_fleet import ResolvedFleet, ResolvedGroup
 from simqueue.simulation.recording import Recording
+from simqueue.theory.limits import Capacity, Resource
 
 NO_ESTIMATE: Final = "no law for latencies of several replicas"
 _CLIENTS: Final = "no capacity law for a fleet whose requests in flight are limited by clients"
@@ -83,21 +84,36 @@ def _together(fleet: ResolvedFleet, groups: Sequence[PolicyLoad]) -> PolicyLoad:
     total_rps = sum(map(float.__mul__, factors, rates))
     ratio = total_rps / first.max_rate_rps
     capacity = replace(
-        first, max_rate_rps=total_rps, limits_rps={name: ratio * rate for name, rate in first.limits_rps.items()}
+        first,
+        max_rate_rps=total_rps,
+        limits_rps={name: ratio * rate for name, rate in first.limits_rps.items()},
+        running=ratio * first.running,
     )
+    capacity = _behind_router(capacity, fleet)
     loads = [group.load for group in groups]
     offered_rps = None if loads[0] is None else loads[0] * rates[0]
     low, high = ([getattr(group, f"{end}_rps") for group in groups] for end in ("low", "high"))
     doubts = [*(group.doubt for group in groups), *_doubts(fleet)]
     return PolicyLoad(
         capacity,
-        None if offered_rps is None else offered_rps / total_rps,
+        None if offered_rps is None else offered_rps / capacity.max_rate_rps,
         None,
         doubt="; ".join(dict.fromkeys(filter(None, doubts))),
         no_estimate=NO_ESTIMATE,
         low_rps=_sum(factors, low),
         high_rps=_sum(factors, high),
     )
+
+
+def _behind_router(capacity: Capacity, fleet: ResolvedFleet) -> Capacity:
+    """Return the capacity with that of the router, which works on one request at a time."""
+    if not fleet.router_request_s:
+        return capacity
+    own_rps = 1 / fleet.router_request_s
+    limits: dict[Resource, float] = {**capacity.limits_rps, "router": own_rps}
+    if own_rps >= capacity.max_rate_rps:
+        return replace(capacity, limits_rps=limits)
+    return replace(capacity, max_rate_rps=own_rps, binding="router", limits_rps=limits)
 
 
 def _factor(fleet: ResolvedFleet, group: int, rates: Sequence[float]) -> float:

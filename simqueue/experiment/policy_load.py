@@ -114,7 +114,7 @@ class PolicyLoad:
     def plain(self) -> dict[str, Any]:
         """Return what is known as plain values: None if undefined or without a limit."""
         limit, point = self.capacity, self.estimate
-        saturated = None if limit is None or limit.binding == "front end" else limit
+        saturated = None if limit is None or limit.binding in ("front end", "router") else limit
         return {
             **{key: None if limit is None else value(limit) for key, value in _OF_CAPACITY.items()},
             **{key: None if saturated is None else value(saturated) for key, value in _OF_SATURATED_GPU.items()},

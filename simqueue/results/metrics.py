@@ -94,8 +94,11 @@ def client_wait_s(requests: Mapping[str, NDArray[Any]]) -> Floats:
 
 
 def front_end_s(requests: Mapping[str, NDArray[Any]]) -> Floats:
-    """Return how long each request was on its way to the scheduler, through a front end, in seconds; 0 without one."""
-    on_the_way_s = requests.get("submitted_s", np.full(1, np.nan)) - requests["arrival_s"]
+    """Return how long each request was on its way to the scheduler, through a front end, in seconds; 0 without one.
+
+    Behind a router it is that of its last replica, from when the request reached it.
+    """
+    on_the_way_s = requests.get("submitted_s", np.full(1, np.nan)) - requests.get("reached_s", requests["arrival_s"])
     return np.asarray(np.nan_to_num(on_the_way_s, nan=0.0), dtype=np.float64)
 
 

@@ -218,6 +218,8 @@ class Router:
     """What it does about failures where a scenario says nothing."""
     draws: ClassVar[bool] = True
     """Whether it can need random numbers; if not, replications of the same requests would all be the same run."""
+    holds: ClassVar[bool] = False
+    """Whether requests wait at the router while no replica is ready; else such an attempt fails."""
     wants_first_tokens: ClassVar[bool] = False
     """Whether it is told of first tokens."""
 

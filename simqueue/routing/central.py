@@ -17,6 +17,7 @@ class CentralQueue(Router):
     """A request waits at the router until a healthy replica has a free seat; of several, the fewest in flight."""
 
     Settings = NoKeys
+    holds: ClassVar[bool] = True
     summary: ClassVar[str] = "one queue at the router; a request leaves it when a replica has a free seat"
     checked: ClassVar[str] = "theory: waits of M/M/c"
 

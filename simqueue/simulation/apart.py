@@ -18,7 +18,7 @@ from simqueue.routing import Choice, Ranking, Router, View
 from simqueue.simulation.books import most_inside, sum_or_none, sum_prefix
 from simqueue.simulation.fleet_rules import FleetRules, Part
 from simqueue.simulation.options import NEVER_S, RunOptions
-from simqueue.simulation.recording import Column, FleetRecord, KeptTable, Recording, Table
+from simqueue.simulation.recording import Column, FleetRecord, KeptTable, Recording, ReplicaFacts, Table
 from simqueue.simulation.simulate_fleet import FleetSimulation
 from simqueue.traffic import Traffic
 
@@ -93,7 +93,11 @@ def together(
         return None
     end_s = max(one.end_s for one in played)
     fleets = [one.fleet for one in played if one.fleet is not None]
-    facts = tuple(replace(facts, ready_s=end_s) for fleet in fleets for facts in fleet.replicas)
+    facts = tuple(
+        _until(one, end_s, played_one.end_s)
+        for fleet, played_one in zip(fleets, played, strict=True)
+        for one in fleet.replicas
+    )
     table = _requests(requests, plan, played)
     return Recording(
         requests=table,
@@ -117,6 +121,12 @@ def together(
             stays=fleets[0].stays,  # without failures there are none
         ),
     )
+
+
+def _until(facts: ReplicaFacts, end_s: float, own_end_s: float) -> ReplicaFacts:
+    """Return the facts of a replica up to the end of the whole fleet; a step in flight goes on till then."""
+    lost_s = facts.lost_step_s
+    return replace(facts, ready_s=end_s, lost_step_s=None if lost_s is None else lost_s + (end_s - own_end_s))
 
 
 def _requests(requests: Sequence[Request], plan: Sequence[Share], played: Sequence[Recording]) -> dict[str, Column]:

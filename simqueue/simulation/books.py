@@ -52,9 +52,8 @@ def lives_of(rows: Columns, end_s: float) -> Mapping[str, Column]:
     return {name: column[happened] for name, column in table.items()}
 
 
-def ready_s(rows: Columns, replica: int, end_s: float) -> float:
-    """Return how long a replica ran up to the end of the run."""
-    table = rows.arrays()
+def ready_s(table: Mapping[str, Column], replica: int, end_s: float) -> float:
+    """Return how long a replica ran up to the end of the run, from the table of lives."""
     own = table["replica"] == replica
     times_s = np.minimum(np.append(table["time_s"][own], end_s), end_s)
     runs = np.array([state in _RUNS for state in table["state"][own]], dtype=np.bool_)
@@ -90,13 +89,16 @@ def most_inside(requests: Mapping[str, Column], gives_up_s: Mapping[str, float |
     Within one instant requests leave when steps end, then requests arrive, then clients time out.
     """
     statuses, end_s = requests["status"], requests["finish_s"]
-    inside = (statuses != Status.REJECTED.value) | (end_s > requests["arrival_s"])
+    arrival_s = requests["arrival_s"]
+    at_once = (statuses == Status.REJECTED.value) & (end_s == arrival_s)
+    inside = ~at_once | ~np.isnan(requests["submitted_s"])  # refused behind a front end that takes no time
     timed_out = statuses == Status.TIMED_OUT.value
     limits_s = np.array([gives_up_s[name] or np.inf for name in requests["request_id"]])
     late = timed_out & (end_s == limits_s)
     leave_s = np.where(statuses == Status.UNFINISHED.value, np.inf, end_s)[inside]
-    times_s = np.concatenate((requests["arrival_s"][inside], leave_s))
-    phases = np.concatenate((np.ones(len(leave_s)), np.where(late[inside], 2, 0)))
+    times_s = np.concatenate((arrival_s[inside], leave_s))
+    phases = np.concatenate((np.ones(len(leave_s)), np.where(late[inside], 2, np.where(at_once[inside], 1, 0))))
+    turns = 2 * np.arange(len(leave_s))
     changes = np.repeat((1, -1), len(leave_s))
-    order = np.lexsort((phases, times_s))
+    order = np.lexsort((np.concatenate((turns, turns + 1)), phases, times_s))
     return int(changes[order].cumsum().max(initial=0))

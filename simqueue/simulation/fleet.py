@@ -18,8 +18,10 @@ from typing import cast
 
 import simpy
 
+from simqueue.errors import RunError
 from simqueue.frontend import FrontEnd, FrontEndTimes
 from simqueue.request import QUEUE_FULL, Job, Request, Status, Trip
+from simqueue.routing import Choice
 from simqueue.simulation import clock
 from simqueue.simulation.clients import Life
 from simqueue.simulation.clock import Order
@@ -86,8 +88,7 @@ class Fleet(OneServer):
         self._held: dict[Trip, None] = {}
         """Requests that wait for the router's choice, in order of arrival."""
         self._asks_again = False
-        self._reacting = False
-        """Whether clients react to the end of a step at this moment."""
+        self._sent = 0
         if self._router.wants_first_tokens:
             for member in members:
                 member.log.on_first_token = self._first_token
@@ -96,8 +97,8 @@ class Fleet(OneServer):
 
     def serve(self, request: Request) -> Life:
         """Send one request to the fleet and wait until it ends; return how it ended."""
-        if self._reacting and len(self.members) > 1:
-            # steps of other replicas can end at this instant too; all of them come before the next choice
+        if not self.arriving and len(self.members) > 1:
+            # its client reacts to something; all steps of this instant end before the next choice
             yield clock.at(self.env, clock.now(self.env), ARRIVAL)
         return (yield from super().serve(request))
 
@@ -146,13 +147,17 @@ class Fleet(OneServer):
         Then it has a replica, or is held at the router. It has neither if no replica is ready.
         """
         views = self.views
-        if not self._healthy:
-            return None
         if self._held and trip not in self._held:
             self._held[trip] = None  # nobody overtakes
             return None
+        if not self._healthy:
+            if self._router.holds:
+                self._held[trip] = None
+            return None
         request = trip.job.request
         choice = self._router.choose(request, views, now_s)
+        if not isinstance(choice, Choice):
+            raise RunError(f"{type(self._router).__name__}: choose gives {choice!r}: must be a Choice")
         trip.reason = choice.reason
         if choice.refused:
             return f"refused by the router: {choice.reason}"
@@ -161,13 +166,27 @@ class Fleet(OneServer):
             return None
         self._held.pop(trip, None)
         self.last_event_s = now_s
-        member = self.members[choice.replica]
+        trip.sent += 1
+        self._sent += 1
+        member = self._chosen(choice.replica, request)
         trip.member = trip.last_member = member
         if trip.routed_s is None:
             trip.routed_s = now_s
         member.took(trip.job)
         self._router.dispatched(request, member, now_s)
         return None
+
+    def _chosen(self, number: object, request: Request) -> Member:
+        """Return the replica that the router chose; RunError if it is none that it can choose."""
+        if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(self.members):
+            member = self.members[number]
+            if member.healthy:
+                return member
+        able = ", ".join(str(view.number) for view in self.views if view.healthy)
+        chosen = f"{type(self._router).__name__}: chooses {number!r} for '{request.request_id}'"
+        raise RunError(
+            f"{chosen} at {clock.now(self.env):g} s: must be the number of a healthy replica, which are {able}"
+        )
 
     def _dispatch(self, trip: Trip) -> None:
         """Let a request go to the replica that was chosen."""
@@ -191,7 +210,7 @@ class Fleet(OneServer):
             return
         reason = site.rejection(job.request)
         if reason is None:
-            trip.reached = True
+            trip.reached, trip.reached_s = True, clock.now(self.env)
             site.send(job, clock.now(self.env))
         else:
             self._turned_away(trip, reason)
@@ -220,12 +239,24 @@ class Fleet(OneServer):
             self._leaves(trip, served=False)
             self.stays.append((trip, job, member, now_s))
             self._tell_attempt(member, went_well=False)
+            trip.lost_at = member.number
             reason = f"lost: {member.name} failed"
-            if self._mode == "lose" or (self._mode == "resend" and job.tokens_emitted):
+            if job.tokens_emitted >= job.output_tokens:
+                self._end_answered(trip, job, member)
+            elif self._mode == "lose" or (self._mode == "resend" and job.tokens_emitted):
                 self._reject(trip, reason, member)
             else:
                 self._follow(trip, job)
                 self._attempt_failed(trip, reason)
+
+    def _end_answered(self, trip: Trip, job: Job, member: Member) -> None:
+        """End a request whose tokens had all been made when its replica failed.
+
+        A client that will give up before it sees the first one still waits.
+        """
+        if not self.log.unseen(job):
+            self.log.left(job, clock.now(self.env), FINISHED, replica=member.number)
+            super().ended(job, FINISHED)
 
     def _follow(self, trip: Trip, job: Job) -> None:
         """Make the stay that follows one that failed."""
@@ -237,6 +268,8 @@ class Fleet(OneServer):
         successor.trip = trip
         if trip.keeps_tokens:
             successor.last_token_s = job.last_token_s
+            if job.first_token_s is not None and trip.first_token_at is None:
+                trip.first_token_at = trip.last_member
         trip.lost.append(job)
         trip.job = successor
         self.log.goes_on(job, successor)
@@ -258,14 +291,9 @@ class Fleet(OneServer):
     def _reject(self, trip: Trip, reason: str, member: Member | None = None) -> None:
         """End a request with an error, at the router or at a replica."""
         self._held.pop(trip, None)
-        number = -1 if member is None else member.number
+        number = trip.lost_at if member is None else member.number
         self.log.left(trip.job, clock.now(self.env), REJECTED, reason, replica=number)
-        self._tell_client(trip.job, REJECTED)
-
-    def _tell_client(self, job: Job, status: Status) -> None:
-        self._reacting = True
-        super().ended(job, status)
-        self._reacting = False
+        super().ended(trip.job, REJECTED)
 
     # -- how requests leave a replica ----------------------------------------------------------------------------
 
@@ -276,7 +304,7 @@ class Fleet(OneServer):
         self._leaves(trip, served=status is FINISHED)
         if member is not None:
             self._tell_attempt(member, went_well=True)
-        self._tell_client(job, status)
+        super().ended(job, status)
 
     def refused(self, job: Job, reason: str) -> None:
         """Deal with a request that a full queue refuses behind a front end."""
@@ -302,7 +330,7 @@ class Fleet(OneServer):
         member, now_s = _member(trip), clock.now(self.env)
         if member is None or member.site is None or not trip.reached:
             self._held.pop(trip, None)
-            self.log.left(job, now_s, Status.TIMED_OUT, replica=-1)
+            self.log.left(job, now_s, Status.TIMED_OUT, replica=trip.lost_at)
             self._leaves(trip, served=False)
             return []
         served = member.site.cancel(job)
@@ -316,6 +344,11 @@ class Fleet(OneServer):
         trip = cast("Trip", job.trip)
         stays = [*trip.lost, trip.job] if trip.keeps_tokens else [trip.job]
         return next((stay.first_token_s for stay in stays if stay.first_token_s is not None), None)
+
+    @property
+    def progress(self) -> int:
+        """A number that grows whenever a request comes, is sent to a replica or ends."""
+        return self._arrived + self.log.ended_count + self._sent
 
     # -- the replicas --------------------------------------------------------------------------------------------
 
@@ -377,9 +410,10 @@ class Fleet(OneServer):
             if member.site is not None:
                 member.site.close(end_s)
         for job in list(self.log.inside):
-            here = _member(cast("Trip", job.trip))
+            trip = cast("Trip", job.trip)
+            here = _member(trip)
             if here is None:
-                self.log.left(job, end_s, Status.UNFINISHED, replica=-1)
+                self.log.left(job, end_s, Status.UNFINISHED, replica=trip.lost_at)
             else:
                 here.log.unfinished(job, end_s)
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from random import Random
+from typing import Final
 
 import simpy
 
@@ -18,6 +19,10 @@ from simqueue.simulation.fleet import Fleet
 from simqueue.simulation.fleet_rules import FleetRules
 from simqueue.simulation.member import Member, State
 from simqueue.simulation.watching import stand_by, watch
+
+PATIENCE: Final = 20
+LEAST_PATIENCE: Final = 1000
+"""So many changes, and so many per replica, in a row that help no request end a run: others would not either."""
 
 
 class Lives:
@@ -41,9 +46,10 @@ class Lives:
         self._fleet = fleet
         self._health = Health(env, fleet, rules.recovery)
         self._failures = rules.failures
+        self._hope = Hope(fleet)
         self._random = [rules.random(f"failures.{member.number}") for member in fleet.members]
         self._times = [0] * len(fleet.members)
-        """How often each replica began to run; a failure that was drawn for an earlier time does not happen."""
+        """How often each replica began to run, or had its repair called off; what was meant for earlier is off."""
         fleet.on_left = self._left
         late = {event.replica for event in reversed(rules.events) if event.kind == "start"}
         first = {event.replica: event.kind for event in reversed(rules.events)}
@@ -89,17 +95,22 @@ class Lives:
         watch(self._env, fails_s, clock.of_replica(Order.LIFE, member.number), fail)
 
     def _fail(self, member: Member, repair_s: float | None) -> None:
-        if member.site is None:
-            return
-        was_ready = member.state is State.READY
-        self._note(member, State.FAILED if was_ready else State.GONE)
-        self._health.is_down(member)
-        self._fleet.fail(member)
-        if was_ready and repair_s is not None:
+        """Let a replica fail; one that is down already is back at another time, or stays down."""
+        if member.site is not None:
+            was_draining = member.state is State.DRAINING
+            self._note(member, State.GONE if was_draining else State.FAILED)
+            self._health.is_down(member)
+            self._fleet.fail(member)
+        elif member.state is State.FAILED:
+            self._times[member.number] += 1  # the repair that was meant is off
+        if member.state is State.FAILED and repair_s is not None:
             self._later(member, repair_s, lambda: self._begin(member))
 
     def _drain(self, member: Member, deadline_s: float | None) -> None:
         """Send a replica nothing more; it goes when what it has has ended, or at the deadline."""
+        if member.state is State.FAILED:
+            self._note(member, State.GONE)
+            self._fleet.drop(member)
         if member.state is not State.READY:
             return
         self._note(member, State.DRAINING)
@@ -110,20 +121,25 @@ class Lives:
 
     def _later(self, member: Member, delay_s: float, act: Callable[[], None]) -> None:
         """Call `act` after a time, unless the replica's life has taken another course by then."""
-        state = member.state
+        time, state = self._times[member.number], member.state
 
         def happen() -> None:
-            if member.state is state:
+            if self._times[member.number] == time and member.state is state:
                 act()
 
         self._at(clock.now(self._env) + delay_s, member.number, happen)
 
     def _at(self, time_s: float, number: int, act: Callable[[], None]) -> None:
-        stand_by(self._env, time_s, clock.of_replica(Order.LIFE, number), act, self._fleet.log.inside)
+        stand_by(self._env, time_s, clock.of_replica(Order.LIFE, number), act, self._hope)
 
     def _left(self, member: Member) -> None:
         """Let a replica that drains go when it has nothing left, once what happens now has happened."""
-        if member.state is State.DRAINING and not member.jobs:
+        if member.state is not State.DRAINING or member.jobs:
+            return
+        until_s = None if member.site is None else member.site.replica.lets_go_s()
+        if until_s is not None and until_s > clock.now(self._env):
+            self._at(until_s, member.number, partial(self._left, member))
+        else:
             self._note(member, State.GONE)
             goes = clock.at(self._env, clock.now(self._env), clock.of_replica(Order.LIFE, member.number))
             goes.callbacks.append(lambda _: self._go(member))
@@ -136,8 +152,36 @@ class Lives:
         now_s = clock.now(self._env)
         member.state = state
         self.rows.append((now_s, member.number, state.value))
+        self._hope.changes += 1
         if self._fleet.log.inside:
             self._fleet.last_event_s = now_s
+
+
+class Hope:
+    """Requests that a change in the life of a replica could yet help: none after many changes that helped nobody.
+
+    Parameters
+    ----------
+    fleet : Fleet
+
+    Attributes
+    ----------
+    changes : int
+        Changes so far.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.changes = 0
+        self._fleet = fleet
+        self._seen = (-1, 0)
+        """What had happened to requests when something did last, and the changes up to then."""
+        self._most = LEAST_PATIENCE + PATIENCE * len(fleet.members)
+
+    def __len__(self) -> int:
+        inside = len(self._fleet.log.inside)
+        if self._fleet.progress != self._seen[0]:
+            self._seen = (self._fleet.progress, self.changes)
+        return inside if self.changes - self._seen[1] <= self._most else 0
 
 
 class Health:

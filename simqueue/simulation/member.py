@@ -39,6 +39,7 @@ class Reading:
 
     def add(self, seen_s: float, value: float, known_s: float) -> None:
         """Take a value that the router will know at `known_s`."""
+        self.value(seen_s)
         self._coming.append((known_s, seen_s, value))
 
     def value(self, now_s: float) -> float:
@@ -208,4 +209,4 @@ class Member:
         site.replica.catch_up()
         if signal is Signal.KV_USED:
             return policy.kv.used / policy.kv.total
-        return sum([job.request.prompt_tokens + site.tokens_made(job) for job in self.jobs])
+        return site.tokens(self.jobs)

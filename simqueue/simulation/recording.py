@@ -158,9 +158,9 @@ class Recording:
         By id, the requests with more than an arrival and lengths (`Request.is_special`), as they arrived.
     fleet : FleetRecord or None
         The replicas and the router; None without a router. With it `requests` has routed_s (when the router sent it to
-        a replica first), route_reason (object, None), resent (how many of its stays failed) and discarded_tokens (made
-        in stays that failed, and made again), `steps` has replica and is in order of time for each replica, replica
-        after replica, and blocks are those of all replicas together.
+        a replica first), reached_s (when it reached its last replica), route_reason (object, None), resent (how often
+        it was sent again) and discarded_tokens (made in stays that failed, and made again). `steps` has replica and is
+        in order of time for each replica, replica after replica. Blocks are those of all replicas together.
     """
 
     requests: Mapping[str, Column]

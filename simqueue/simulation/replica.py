@@ -179,6 +179,10 @@ class Replica:
         """Return the cancelled requests that run until the end of the step in flight."""
         return list(self._cancelled)
 
+    def lets_go_s(self) -> float | None:
+        """Return when the step ends in which cancelled requests still run; None if there are none."""
+        return self._in_flight.end_s if self._cancelled and self._in_flight is not None else None
+
     def step_began_s(self) -> float | None:
         """Return when the step in flight began; None if nothing runs."""
         return None if self._in_flight is None else self._in_flight.last_start_s

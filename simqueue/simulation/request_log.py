@@ -8,7 +8,7 @@ from math import isnan
 from simqueue.errors import RunError
 from simqueue.request import Job, Status
 from simqueue.simulation.columns import Sinks
-from simqueue.simulation.requestrows import ENDED_AT_ONCE, FrontEndOf, RequestRows
+from simqueue.simulation.requestrows import ENDED_AT_ONCE, FrontEndOf, RequestRows, whole
 
 
 class RequestLog:
@@ -54,7 +54,7 @@ class RequestLog:
 
     def unseen(self, job: Job) -> bool:
         """Return whether the client of a request whose tokens are all made gives up before it sees the first one."""
-        return job.request.gives_up_s is not None and isnan(self.rows.delay_s(job))
+        return job.request.gives_up_s is not None and isnan(self.rows.delay_s(whole(job)))
 
     # -- what happens --------------------------------------------------------------------------------------------
 

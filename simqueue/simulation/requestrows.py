@@ -35,7 +35,7 @@ _TIMES = ("submitted_s", "first_scheduled_s", "first_token_s", "last_token_s", "
 
 FrontEndOf = Callable[[Job], FrontEndTimes | None]
 
-_OF_ROUTED = {"routed_s": "d", "route_reason": "o", "resent": "q", "discarded_tokens": "q"}
+_OF_ROUTED = {"routed_s": "d", "reached_s": "d", "route_reason": "o", "resent": "q", "discarded_tokens": "q"}
 """Further columns of a fleet."""
 
 _asked, _happened, _times = attrgetter(*_ASKED), attrgetter(*_HAPPENED), attrgetter(*_TIMES)
@@ -160,7 +160,7 @@ def whole(job: Job) -> Job:
         return job
     stays = [*trip.lost, job] if trip.keeps_tokens else [job]
     made = Job(trip.request, job.index)
-    made.trip, made.submitted_s, made.joined_tick = trip, stays[0].submitted_s, job.joined_tick
+    made.trip, made.submitted_s, made.joined_tick = trip, job.submitted_s, job.joined_tick
     made.first_scheduled_s = _first([stay.first_scheduled_s for stay in stays])
     made.first_token_s = _first([stay.first_token_s for stay in stays])
     made.last_token_s = _first([stay.last_token_s for stay in reversed(stays)])
@@ -168,7 +168,7 @@ def whole(job: Job) -> Job:
     made.max_itl_s = max(longest_s) if longest_s else None
     made.tokens_emitted = sum([stay.tokens_emitted for stay in stays])
     made.output_tokens = made.tokens_emitted - job.tokens_emitted + job.output_tokens
-    made.cached_tokens = stays[0].cached_tokens
+    made.cached_tokens = next((stay.cached_tokens for stay in stays if stay.first_scheduled_s is not None), 0)
     made.preemptions = sum([stay.preemptions for stay in stays])
     made.recomputed_tokens = sum([stay.recomputed_tokens for stay in stays])
     return made
@@ -184,8 +184,9 @@ def _routed(jobs: Sequence[Job]) -> dict[str, Sequence[Any]]:
     trips = [job.trip for job in jobs]
     return {
         "routed_s": _seconds(None if trip is None else trip.routed_s for trip in trips),
+        "reached_s": _seconds(None if trip is None else trip.reached_s for trip in trips),
         "route_reason": [None if trip is None else trip.reason for trip in trips],
-        "resent": [0 if trip is None else len(trip.lost) for trip in trips],
+        "resent": [0 if trip is None else max(0, trip.sent - 1) for trip in trips],
         "discarded_tokens": [
             0 if trip is None or trip.keeps_tokens else sum([stay.tokens_emitted for stay in trip.lost])
             for trip in trips

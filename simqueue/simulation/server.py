@@ -34,6 +34,8 @@ class OneServer(Listener):
     ----------
     last_event_s : float
         When a request was sent or ended last.
+    arriving : bool
+        Whether what is sent at this moment arrives from outside, and not in reaction to something else.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class OneServer(Listener):
         self.env = env
         self.log = log
         self.last_event_s = 0.0
+        self.arriving = False
         self._front_end = front_end
         self._on_end = on_end
         self._done: dict[Job, Event] = {}

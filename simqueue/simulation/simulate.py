@@ -87,7 +87,9 @@ class Play:
             if request.arrival_s > clock.now(env) or first:
                 yield clock.at(env, request.arrival_s, ARRIVAL)
                 first = False
+            server.arriving = True
             clock.begin(env, server.serve(request) if request.pool is None else self._clients.ask(request))
+            server.arriving = False
 
 
 class Simulation:

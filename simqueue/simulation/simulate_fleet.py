@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -20,7 +20,7 @@ from simqueue.simulation.invariants import verify_fleet
 from simqueue.simulation.lives import Lives
 from simqueue.simulation.member import Member
 from simqueue.simulation.options import RunOptions
-from simqueue.simulation.recording import FleetRecord, KeptTable, Recording, ReplicaFacts, Table
+from simqueue.simulation.recording import Column, FleetRecord, KeptTable, Recording, ReplicaFacts, Table
 from simqueue.simulation.replica_log import ReplicaLog
 from simqueue.simulation.request_log import RequestLog
 from simqueue.simulation.signals import look_from_time_to_time
@@ -123,11 +123,12 @@ class FleetSimulation:
         gaps = self._together([member.log.tokens.gaps() for member in self.members])
         steps = self._together([self._numbered(member) for member in self.members])
         requests = Reordered(self.requests.rows.arrays(), by="index")
-        facts = tuple(self._facts(member, end_s) for member in self.members)
+        lives = lives_of(self._lives.rows, end_s)
+        facts = tuple(self._facts(member, lives, end_s) for member in self.members)
         record = FleetRecord(
             replicas=facts,
             router=type(self._rules.router).__name__,
-            lives=lives_of(self._lives.rows, end_s),
+            lives=lives,
             stays=stays_of(self.fleet.stays),
         )
         return Recording(
@@ -148,7 +149,7 @@ class FleetSimulation:
             fleet=record,
         )
 
-    def _facts(self, member: Member, end_s: float) -> ReplicaFacts:
+    def _facts(self, member: Member, lives: Mapping[str, Column], end_s: float) -> ReplicaFacts:
         began_s = None if member.site is None else member.site.replica.step_began_s()
         lost_s = [*member.lost_steps_s, *([] if began_s is None else [end_s - began_s])]
         kvs = [policy.kv for policy in member.policies]
@@ -158,7 +159,7 @@ class FleetSimulation:
             front_end=member.front_end,
             blocks_total=member.kv_tokens // member.block_size,
             blocks_peak=max((kv.peak_used for kv in kvs), default=0),
-            ready_s=ready_s(self._lives.rows, member.number, end_s),
+            ready_s=ready_s(lives, member.number, end_s),
             lost_step_s=sum(lost_s) if lost_s else None,
             slot_steps=member.log.slot_steps,
             idle_slot_steps=member.log.idle_slot_steps,
@@ -180,6 +181,7 @@ class FleetSimulation:
 
 
 def _front_end(job: Job) -> FrontEndTimes | None:
-    """Return the front end of the replica where a request is or was last."""
-    member = None if job.trip is None else job.trip.last_member
+    """Return the front end of the replica where the first token of a request was made, or where it is."""
+    trip = job.trip
+    member = None if trip is None else trip.first_token_at or trip.last_member
     return member.front_end if isinstance(member, Member) else None

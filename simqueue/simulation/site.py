@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import simpy
 
@@ -162,7 +162,21 @@ class Site:
             self.log.tokens.left(job)
         return lost_s
 
-    def tokens_made(self, job: Job) -> int:
+    def tokens(self, jobs: Iterable[Job]) -> int:
+        """Return the prompt and output tokens of the requests at the scheduler, as far as they exist.
+
+        Parameters
+        ----------
+        jobs : iterable of Job
+            Those that were sent here and have not ended; some can be in the front end.
+        """
+        known = [job for job in jobs if self._has(job)] + self.replica.cancelled()
+        return sum([job.request.prompt_tokens + self._tokens_made(job) for job in known])
+
+    def _has(self, job: Job) -> bool:
+        return (job.trip is None or job.trip.reached) and job not in self._in_front and job not in self._answered
+
+    def _tokens_made(self, job: Job) -> int:
         """Return how many tokens of a request have been made by now."""
         made = self.log.tokens.made(job)
         if job.joined_tick is not None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Resource = Literal["slots", "tokens", "kv", "compute", "front end"]
-_ALWAYS_FELT = ("compute", "front end")
+Resource = Literal["slots", "tokens", "kv", "compute", "front end", "router"]
+_ALWAYS_FELT = ("compute", "front end", "router")
 COMPUTE_BOUND = 1.01
 """Compute is the limit if unlimited slots, tokens and KV would raise the rate by less than this factor."""
 
@@ -71,7 +71,7 @@ class Capacity:
         Largest rate in requests per second; above it the queue grows without bound.
     binding : str
         The resource that limits the rate: slots, tokens, kv, compute or front end; for static batching slots, kv or
-        front end.
+        front end; for a fleet also router.
     limits_rps : mapping of resource to float
         Largest rate if this were the only limit; for compute, if there were no other. None is below `max_rate_rps`.
     steps_per_request : float

@@ -17,7 +17,7 @@ from ..helpers.recordings import differences
 from .cases import FleetCase, fleet_cases, fleet_differences
 
 THINKS = st.sampled_from([0, 0, 0, 1, 3])
-ADDED = ("routed_s", "route_reason", "resent", "discarded_tokens")
+ADDED = ("routed_s", "reached_s", "route_reason", "resent", "discarded_tokens")
 
 
 @dataclass(frozen=True)

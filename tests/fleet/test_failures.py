@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simqueue.errors import RunError
+from simqueue.frontend import FrontEndTimes
 from simqueue.request import Request
-from simqueue.routing import Age, FleetEvent, Recovery, Signal
+from simqueue.routing import Age, Choice, FleetEvent, RandomFailures, Ranking, Recovery, Router, Signal
 from simqueue.schedulers import Policy
 from simqueue.simulation import Recording, RunOptions
 from simqueue.simulation.fleet_rules import FleetRules, Part
 from simqueue.simulation.simulate_fleet import FleetSimulation
+from simqueue.traffic import Rules, Traffic
 
 from ..helpers.playing import ONE_SECOND, make_policy
 from .cases import fleet_differences, make_router
@@ -27,9 +30,16 @@ def policy() -> Policy:
     return make_policy("chunked", {"max_num_seqs": 2}, blocks=100)
 
 
-def play(requests: list[Request], *, replicas: int = 2, router: str = "round_robin", **rules: Any) -> Recording:
+def play(
+    requests: list[Request] | Traffic,
+    *,
+    replicas: int = 2,
+    router: str = "round_robin",
+    front_end: FrontEndTimes | None = None,
+    **rules: Any,
+) -> Recording:
     """Play requests through equal replicas, and check that folding changes nothing."""
-    parts = [Part(f"r-{number}", "r", 1.0, policy, ONE_SECOND) for number in range(replicas)]
+    parts = [Part(f"r-{number}", "r", 1.0, policy, ONE_SECOND, front_end) for number in range(replicas)]
 
     def run(*, fast: bool) -> Recording:
         how = FleetRules(router=make_router(router), random=Random, **rules)
@@ -213,3 +223,112 @@ def test_one_queue_for_all() -> None:
     found = play(requests, router="central_queue")
     assert row(found, "4", "routed_s", "first_scheduled_s") == (2.0, 2.0)
     assert row(found, "4", "replica") == row(found, "0", "replica")
+
+
+def test_clients_react_after_all_steps_of_the_instant() -> None:
+    """At 3 s one request at each replica ends. The third waits for the first by its client's limit of one.
+
+    Replica 0 has a longer request too: the one that ends there later does not count, the one that has ended at replica
+    1 must not count any more, whichever of the two replicas its predecessor was at.
+    """
+    requests = [
+        Request("first", 0.0, 4, 3, pool="one"),
+        Request("other", 0.0, 4, 3),
+        Request("long", 0.0, 4, 9),
+        Request("next", 0.5, 4, 2, pool="one"),
+    ]
+    traffic = Traffic(requests, rules={"one": Rules(max_concurrency=1)})
+    found = play(traffic, router="least_outstanding")
+    free = 1 - row(found, "long", "replica")[0]
+    assert row(found, "next", "first_scheduled_s", "replica") == (3.0, free)
+
+
+def test_a_request_whose_tokens_are_all_made_is_served() -> None:
+    """Padded waves keep the short request until the long one ends; it has its tokens, and is not sent again."""
+
+    def waves() -> Policy:
+        return make_policy("static", {"max_num_seqs": 2, "release": "wave_end", "emit": "as_made"}, blocks=100)
+
+    pair = [Request("short", 0.0, 4, 2), Request("long", 0.0, 4, 20)]
+    parts = [Part("r-0", "r", 1.0, waves, ONE_SECOND)]
+    events = (FleetEvent(8.5, 0, "fail", repair_s=1.0),)
+    how = FleetRules(router=make_router("central_queue"), random=Random, events=events, in_flight="resume")
+    found = FleetSimulation(pair, parts, how, RunOptions(check=True)).run()
+    assert row(found, "short", "status", "finish_s", "resent", "tokens_emitted") == ("finished", 8.5, 0, 2)
+    assert row(found, "long", "status", "tokens_emitted") == ("finished", 20)
+
+
+def test_an_answer_that_its_client_will_not_see_times_out() -> None:
+    """Made by 2 s, on its way for 10 s, and the client gives up at 6 s: a failure in between changes nothing."""
+    slow = FrontEndTimes(first_token_s=10.0)
+    request = Request("a", 0.0, 4, 2, gives_up_s=6.0)
+    for mode in ("lose", "resend", "restart", "resume"):
+        found = play([request], events=(FleetEvent(4.5, 0, "fail"),), in_flight=mode, front_end=slow)
+        assert row(found, "a", "status", "finish_s", "tokens_emitted", "resent") == ("timed_out", 6.0, 2, 0)
+
+
+def test_a_resumed_answer_is_seen_when_its_first_token_arrives() -> None:
+    """The first token is made at 1 s and seen at 6 s; the others follow from the second replica, in time."""
+    slow = FrontEndTimes(first_token_s=5.0)
+    request = Request("a", 0.0, 4, 8, gives_up_s=10.0)
+    found = play([request], events=(FleetEvent(6.5, 0, "fail"),), in_flight="resume", front_end=slow)
+    assert row(found, "a", "status", "finish_s", "first_token_delay_s") == ("finished", 8.5, 5.0)
+
+
+def test_planned_events_happen_to_replicas_that_are_down() -> None:
+    """Down from 1 s to 21 s. A drain at 5 s: it does not come back. A failure at 5 s for 2 s: it is back at 7 s."""
+    down = FleetEvent(1.0, 0, "fail", repair_s=20.0)
+    late = [Request("late", 30.0, 4, 1)]
+    drained = play(late, events=(down, FleetEvent(5.0, 0, "drain")))
+    assert lives(drained)[2:] == [(1.0, 0, "failed"), (5.0, 0, "gone")]
+    again = play(late, events=(down, FleetEvent(5.0, 0, "fail", repair_s=2.0)))
+    assert lives(again)[2:] == [(1.0, 0, "failed"), (7.0, 0, "ready")]
+    for_good = play(late, events=(down, FleetEvent(5.0, 0, "fail")))
+    assert lives(for_good)[2:] == [(1.0, 0, "failed")]
+
+
+def test_an_old_repair_does_not_end_a_later_failure() -> None:
+    """Started at 4 s while down, it fails again at 6 s for 100 s: the repair that was meant for 11 s is off."""
+    events = (FleetEvent(1.0, 0, "fail", repair_s=10.0), FleetEvent(4.0, 0, "start"), FleetEvent(6.0, 0, "fail", 100.0))
+    found = play([Request("late", 30.0, 4, 1)], events=events)
+    assert lives(found)[2:] == [(1.0, 0, "failed"), (4.0, 0, "ready"), (6.0, 0, "failed")]
+
+
+def test_a_replica_that_drains_ends_its_step() -> None:
+    """Its only request times out at 2.5 s, in a step that ends at 3 s: it leaves then, and so does the replica."""
+    impatient = Request("a", 0.0, 4, 6, gives_up_s=2.5)
+    found = play([impatient, Request("late", 9.0, 4, 1)], events=(FleetEvent(1.5, 0, "drain"),))
+    assert row(found, "a", "status", "finish_s") == ("timed_out", 3.0)
+    assert lives(found)[2:] == [(1.5, 0, "draining"), (3.0, 0, "gone")]
+    assert found.unfinished_step_s is None
+
+
+class Never(Router):
+    """Holds every request for ever."""
+
+    def rank(self, request: Request, replicas: Any, now_s: float) -> Ranking:
+        """Choose nobody."""
+        return Ranking({}, "never")
+
+
+def test_failures_that_help_nobody_end() -> None:
+    """Thirty replicas that fail and come back for ever do not keep a run going whose request nobody will take."""
+    parts = [Part(f"r-{number}", "r", 1.0, policy, ONE_SECOND) for number in range(30)]
+    how = FleetRules(Never(None, Random(1)), Random, failures=RandomFailures(10.0, 10.0))  # type: ignore[arg-type] # no keys
+    found = FleetSimulation([A], parts, how, RunOptions(check=True)).run()
+    assert row(found, "a", "status") == ("unfinished",)
+    assert any("can never be completed" in line for line in found.warnings)
+
+
+@pytest.mark.parametrize("number", [-1, 2, "0", 1.0, True])
+def test_a_router_that_chooses_nonsense_is_named(number: Any) -> None:
+    """Not the number of a healthy replica: the error says which router chose what."""
+
+    class Wrong(Never):
+        def choose(self, request: Request, replicas: Any, now_s: float) -> Choice:
+            return Choice(number, "wrong")
+
+    parts = [Part(f"r-{place}", "r", 1.0, policy, ONE_SECOND) for place in range(2)]
+    how = FleetRules(Wrong(None, Random(1)), Random)  # type: ignore[arg-type] # no keys
+    with pytest.raises(RunError, match=r"Wrong: chooses .* must be the number of a healthy replica"):
+        FleetSimulation([A], parts, how, RunOptions()).run()

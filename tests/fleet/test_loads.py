@@ -47,6 +47,16 @@ def test_a_router_with_fixed_shares_is_limited_by_the_slowest() -> None:
     assert capacity({"groups": weighted, "router": "weighted"})["capacity_rps"] == pytest.approx(expected)
 
 
+def test_the_router_is_a_server_too() -> None:
+    """Work of 100 ms on each request: no more than 10 requests per second, however many replicas there are."""
+    slow = capacity({"replicas": 4, "router_time": {"request_ms": 100}})
+    assert (slow["capacity_rps"], slow["binding"], slow["limits_rps.router"]) == (10, "router", 10)
+    assert slow["load"] == 2
+    fast = capacity({"replicas": 4, "router_time": {"request_ms": 0.1}})
+    assert fast["capacity_rps"] == capacity({"replicas": 4})["capacity_rps"]
+    assert fast["saturated_running"] == pytest.approx(4 * capacity(None)["saturated_running"])
+
+
 def test_what_is_not_known_is_said() -> None:
     """Routers that spread the work unevenly, replicas that fail, clients that limit the requests in flight."""
     assert "how evenly" in capacity({"replicas": 2, "router": "session_affinity"})["note"]

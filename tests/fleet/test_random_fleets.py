@@ -16,7 +16,7 @@ from .cases import INDEPENDENT, LIVE, FleetCase, fleet_cases, fleet_differences
 
 BEFORE_THE_ENGINE = tuple(kind for kind in (*INDEPENDENT, *LIVE) if kind != "central_queue")
 """Routers that hold nothing back: with a central queue the queue is before the engine, and not in it."""
-ADDED = ("routed_s", "route_reason", "resent", "discarded_tokens")
+ADDED = ("routed_s", "reached_s", "route_reason", "resent", "discarded_tokens")
 
 
 @examples(150, thorough=3000)

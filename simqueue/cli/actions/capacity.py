@@ -27,7 +27,10 @@ _ROWS = (
     ("simulated backlog", "req/s", "simulated_rps"),
     ("+-", "req/s", "simulated_half_width_rps"),
     ("limited by", "", "binding"),
-    *((f"{name} alone", "req/s", f"limits_rps.{name}") for name in ("slots", "tokens", "kv", "compute", "front end")),
+    *(
+        (f"{name} alone", "req/s", f"limits_rps.{name}")
+        for name in ("slots", "tokens", "kv", "compute", "front end", "router")
+    ),
     ("step at capacity", "ms", "saturated_step_ms"),
     ("running at capacity", "", "saturated_running"),
     ("load", "", "load"),
