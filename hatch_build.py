@@ -59,6 +59,8 @@ COMPILED = (
     "simqueue/simulation/site.py",
     "simqueue/simulation/server.py",
     "simqueue/simulation/simulate.py",
+    "simqueue/simulation/member.py",
+    "simqueue/simulation/fleet.py",
 )
 """What runs at every step or request. The rest is run once, or spends its time in other libraries, or is for tests."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from simqueue.kvcache.base import KVCache
 from simqueue.request import Request
+from simqueue.steptime.base import made_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,9 @@ class RequestLimits:
     max_model_len: int | None = None
     reject_oversized: bool = True
     cuts_output: bool = False
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return made_again(self)
 
     def output_tokens(self, request: Request) -> int:
         """Return how many tokens are made for `request`. Precondition: it is not rejected."""

@@ -10,7 +10,7 @@ defaults is data of `simqueue.engines`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from mypy_extensions import mypyc_attr
 
@@ -24,6 +24,7 @@ from simqueue.schedulers.keys import VllmV1Settings
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.schedulers.step import Step
 from simqueue.schedulers.waiting import ByKey, FirstComeFirstServed, WaitingQueue
+from simqueue.steptime.base import made_again
 
 UNCAPPED = 1 << 62
 
@@ -46,6 +47,9 @@ class VllmV1Rules:
     lone_request_uncapped: bool = True
     unchunked_overflow: Literal["stop", "skip"] = "stop"
     ties_by_id: bool = True
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return made_again(self)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

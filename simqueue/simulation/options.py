@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from simqueue.frontend import FrontEndTimes
 from simqueue.schedulers.base import Plan
+from simqueue.steptime.base import made_again
 
 NEVER_S = float("inf")
 
@@ -37,6 +39,9 @@ class RunOptions:
     ticks_per_s: int | None = None
     max_queued_requests: int | None = None
     front_end: FrontEndTimes | None = None
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return made_again(self)
 
 
 @dataclass(frozen=True, slots=True)
