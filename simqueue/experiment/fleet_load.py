@@ -102,6 +102,7 @@ def _together(fleet: ResolvedFleet, groups: Sequence[PolicyLoad]) -> PolicyLoad:
         no_estimate=NO_ESTIMATE,
         low_rps=_sum(factors, low),
         high_rps=_sum(factors, high),
+        alike=len(groups) == 1,
     )
 
 

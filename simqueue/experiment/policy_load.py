@@ -67,6 +67,8 @@ class PolicyLoad:
         Whether there is no capacity because of a fault of the law.
     low_rps, high_rps : float or None
         Bounds of the capacity where it is less sure than usual.
+    alike : bool
+        Whether all that serves has one kind of step: replicas of several groups have not.
     """
 
     capacity: Capacity | None
@@ -78,6 +80,7 @@ class PolicyLoad:
     failed: bool = False
     low_rps: float | None = None
     high_rps: float | None = None
+    alike: bool = True
 
     @property
     def caution(self) -> str:
@@ -114,7 +117,8 @@ class PolicyLoad:
     def plain(self) -> dict[str, Any]:
         """Return what is known as plain values: None if undefined or without a limit."""
         limit, point = self.capacity, self.estimate
-        saturated = None if limit is None or limit.binding in ("front end", "router") else limit
+        alike = limit is not None and self.alike and limit.binding not in ("front end", "router")
+        saturated = limit if alike else None
         return {
             **{key: None if limit is None else value(limit) for key, value in _OF_CAPACITY.items()},
             **{key: None if saturated is None else value(saturated) for key, value in _OF_SATURATED_GPU.items()},

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 BANDS: Final = ((0, 50), (50, 90), (90, 99), (99, 100))
 """Percentiles of TTFT between which requests are taken together."""
-PARTS: Final = ("router", "queue at the replica", "prefill to first token")
+PARTS: Final = ("router", "failed attempts", "queue at the replica", "prefill to first token")
 _MOST_NAMES: Final = 24
 _MOST_PANELS: Final = 4
 
@@ -57,10 +57,10 @@ def _any_hit(replicas: pd.DataFrame) -> bool:
 def ttft_parts(result: ResultView) -> Figure:
     """Return where the time to the first token goes, as stacked means of requests between percentiles of their TTFT.
 
-    One panel per fleet. What a request lost at a replica that failed is part of the queue.
+    One panel per fleet. Failed attempts are all before the last one, and the waits between them.
     """
     fleets = fleets_of(result)
-    colors = [PALETTE[at] for at in (7, 1, 0)]
+    colors = [PALETTE[at] for at in (7, 3, 1, 0)]
     with figure_style():
         columns = max(1, min(len(fleets), _MOST_PANELS))
         rows = max(1, -(-len(fleets) // columns))
@@ -76,9 +76,10 @@ def ttft_parts(result: ResultView) -> Figure:
                 ax.bar(np.arange(len(BANDS)), heights, bottom=bottom, color=color, width=0.7)
                 bottom = bottom + heights
             ax.set_xticks(range(len(BANDS)), [f"{low}-{high}" for low, high in BANDS])
-            ax.set(title=literal(policy), ylim=(0, None))
+            ax.set(title=literal(policy))
             ax.grid(visible=False, axis="x")
             ax.set_xlabel("percentiles of TTFT")
+        axes[0].set_ylim(bottom=0)  # of all panels, which share it
         for ax in grid[:, 0]:
             ax.set_ylabel("TTFT (ms), mean")
         if not fleets:
@@ -93,8 +94,10 @@ def parts_by_band(requests: pd.DataFrame) -> Floats:
     ttft_ms = done["ttft_ms"].to_numpy(dtype=np.float64)
     router_ms = np.minimum(done["router_ms"].to_numpy(dtype=np.float64), ttft_ms)
     until_ms = 1000 * (done["first_scheduled_s"] - done["arrival_s"]).to_numpy(dtype=np.float64)
-    queue_ms = np.clip(until_ms, router_ms, ttft_ms) - router_ms
-    parts = np.column_stack([router_ms, queue_ms, ttft_ms - router_ms - queue_ms])
+    failed_ms = done["failed_attempts_ms"].to_numpy(dtype=np.float64)
+    before_ms = np.minimum(router_ms + failed_ms, ttft_ms)
+    queue_ms = np.clip(until_ms, before_ms, ttft_ms) - before_ms
+    parts = np.column_stack([router_ms, before_ms - router_ms, queue_ms, ttft_ms - before_ms - queue_ms])
     found = np.zeros((len(BANDS), len(PARTS)))
     order = np.argsort(ttft_ms, kind="stable")
     for row, (low, high) in enumerate(BANDS):

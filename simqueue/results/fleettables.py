@@ -23,6 +23,7 @@ REQUEST_TYPES: Final = {
     "replica_name": "string",
     "route_reason": "string",
     "router_ms": "float64",
+    "failed_attempts_ms": "float64",
     "resent": "Int64",
     "discarded_tokens": "Int64",
 }
@@ -71,11 +72,13 @@ def request_columns(recording: Recording) -> dict[str, Any]:
     if fleet is None:
         return {}
     numbers = np.asarray(requests["replica"], dtype=np.int64)
+    again, unsent = requests["resent"] > 0, np.where(np.isnan(requests["routed_s"]), np.nan, 0.0)
     return {
         "group": _of_each(numbers, [one.group for one in fleet.replicas]),
         "replica_name": _of_each(numbers, [one.name for one in fleet.replicas]),
         "route_reason": requests["route_reason"],
         "router_ms": 1000 * (requests["routed_s"] - requests["arrival_s"]),
+        "failed_attempts_ms": np.where(again, 1000 * (requests["reached_s"] - requests["routed_s"]), unsent),
         "resent": requests["resent"],
         "discarded_tokens": requests["discarded_tokens"],
     }

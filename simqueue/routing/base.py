@@ -14,6 +14,7 @@ from enum import StrEnum
 from random import Random
 from typing import ClassVar, NamedTuple, Protocol
 
+from simqueue.errors import RunError
 from simqueue.request import Request
 from simqueue.settings import Settings
 
@@ -233,6 +234,11 @@ class Router:
         return frozenset()
 
     @property
+    def names(self) -> Sequence[str]:
+        """The names of replicas and groups that its keys contain; a scenario checks that there are such."""
+        return ()
+
+    @property
     def is_independent(self) -> bool:
         """Whether its choices follow from the requests before alone, whatever happens to them at the replicas."""
         return False
@@ -259,6 +265,8 @@ class Router:
         A class can do the same in less time.
         """
         found = self.rank(request, replicas, now_s)
+        if not isinstance(found, Ranking) or any(not chance > 0 for chance in found.chances.values()):
+            raise RunError(f"{type(self).__name__}: rank gives {found!r}: must be a Ranking with chances above 0")
         if not found.chances:
             return Choice(None, found.reason)
         return Choice(drawn(self.random, found.chances), found.reason)

@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from simqueue.errors import InputError, about, inside
+from simqueue.names import unknown
 from simqueue.routing import Age, FleetEvent, RandomFailures, Router, Signal
 from simqueue.scenario.fleet import AGED, AgeSettings, FleetSettings, RouterTimeSettings, SignalsSettings
 from simqueue.scenario.fleet_events import DrainSettings, FailSettings, in_order
@@ -37,7 +38,9 @@ def resolved_fleet(fleet: FleetSettings, policies: Sequence[ResolvedPolicy]) -> 
     order = fleet.router_order
     make_router = partial(router, settings)
     with about("fleet", "router"), inside("fleet", "router"):
-        make_router(Random(0))
+        for name in make_router(Random(0)).names:
+            if name not in numbers and name not in fleet.given_groups:
+                raise InputError(unknown("replica or group", name, [*fleet.names, *fleet.given_groups]))
     return ResolvedFleet(
         groups=tuple(
             ResolvedGroup(name, group.replicas, group.weight, policy)

@@ -26,7 +26,7 @@ from simqueue.simulation import clock
 from simqueue.simulation.clients import Life
 from simqueue.simulation.clock import Order
 from simqueue.simulation.fleet_rules import FleetRules
-from simqueue.simulation.member import Member
+from simqueue.simulation.member import Member, State
 from simqueue.simulation.request_log import RequestLog
 from simqueue.simulation.requestrows import FrontEndOf
 from simqueue.simulation.server import OneServer
@@ -240,7 +240,7 @@ class Fleet(OneServer):
             self.stays.append((trip, job, member, now_s))
             self._tell_attempt(member, went_well=False)
             trip.lost_at = member.number
-            reason = f"lost: {member.name} failed"
+            reason = f"lost: {member.name} {'failed' if member.state is State.FAILED else 'went at its deadline'}"
             if job.tokens_emitted >= job.output_tokens:
                 self._end_answered(trip, job, member)
             elif self._mode == "lose" or (self._mode == "resend" and job.tokens_emitted):

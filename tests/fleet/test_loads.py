@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import simqueue as sq
+from simqueue.errors import InputError
 
 BASE: dict[str, Any] = {
     "step_time": {"kind": "linear", "overhead_s": 0.005, "per_prefill_token_s": 2e-5, "per_decode_s": 1e-4},
@@ -75,3 +77,18 @@ def test_a_fleet_is_overloaded_if_its_replicas_together_are(router: str, load: f
     summary = sq.run({**BASE, "workload": workload, "policies": {"p": policy}}).summary.iloc[0]
     assert summary["load"] == pytest.approx(load)
     assert bool(summary["overloaded"]) is verdict
+
+
+def test_steps_of_several_groups_are_not_one_number() -> None:
+    """Replicas that differ have no common step: what describes it is null, the capacity is not."""
+    row = capacity({"groups": {"fast": {}, "slow": SLOW}})
+    assert pd.isna(row["saturated_step_ms"])
+    assert pd.isna(row["saturated_running"])
+    assert row["capacity_rps"] > 0
+
+
+def test_names_of_replicas_in_keys_of_a_router_are_checked() -> None:
+    """A name that no replica and no group has is one line with the nearest one."""
+    router = {"kind": "litellm", "litellm_params": {"replica_1": {"weight": 3}}}
+    with pytest.raises(InputError, match=r"unknown replica or group 'replica_1'; did you mean 'replica-1'\?"):
+        capacity({"replicas": 2, "router": router})

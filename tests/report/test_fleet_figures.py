@@ -65,13 +65,15 @@ def test_parts_of_a_wait_add_up_to_it() -> None:
             "status": "finished",
             "arrival_s": n,
             "router_ms": 5.0,
+            "failed_attempts_ms": 7.0,
             "first_scheduled_s": n + 0.025,
             "ttft_ms": 30.0 + n[::-1],
         }
     )
     found = parts_by_band(table)
     assert found[:, 0] == pytest.approx([5] * 4)
-    assert found[:, 1] == pytest.approx([20] * 4)
+    assert found[:, 1] == pytest.approx([7] * 4)
+    assert found[:, 2] == pytest.approx([13] * 4)
     ranks = [range(100 * low // 100, high) for low, high in BANDS]
     assert found.sum(axis=1) == pytest.approx([30 + np.mean(own) for own in ranks])
     assert not parts_by_band(table.assign(status="rejected")).any()
@@ -81,7 +83,19 @@ def test_parts_with_a_router_that_takes_time() -> None:
     """One request: 0.25 s at the router, no queue, and one step."""
     fleet = {"replicas": 2, "router_time": {"request_ms": 250}}
     found = parts_by_band(sq.run(small(fleet, asked(0, 10, 2))).requests)
-    assert found.sum(axis=0) == pytest.approx([250, 0, 125])
+    assert found.sum(axis=0) == pytest.approx([250, 0, 0, 125])
+
+
+def test_failed_attempts_are_no_queue() -> None:
+    """At 0.3 s the first replica fails; the request is sent again 0.5 s later, to one that is free: no queue."""
+    fleet = {
+        "replicas": 2,
+        "events": [{"at_s": 0.3, "replica": "replica-0", "event": "fail"}],
+        "in_flight": "restart",
+        "retries": {"limit": 3, "wait_ms": 500, "factor": 1, "longest_ms": 500, "jitter": 0},
+    }
+    found = parts_by_band(sq.run(small(fleet, asked(0, 10, 4))).requests)
+    assert found.sum(axis=0) == pytest.approx([0, 800, 0, 125])
 
 
 def test_steps_are_those_of_the_busiest_replica(failing: Result) -> None:

@@ -31,6 +31,11 @@ class LiteLlm(Several):
     recovery: ClassVar[Recovery] = Recovery(retries=2, source="litellm 1.110.2")
     wants_first_tokens: ClassVar[bool] = True
 
+    @property
+    def names(self) -> list[str]:
+        """Those of `litellm_params`."""
+        return list(self.settings.litellm_params)
+
     def made(self) -> Router:
         """Return the strategy of `routing_strategy`."""
         return STRATEGIES[self.settings.routing_strategy](self.settings, self.random)
