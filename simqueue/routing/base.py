@@ -289,6 +289,14 @@ class Router:
         """Learn that a replica is gone for good."""
 
 
+def answer(router: Router, request: Request, replicas: Sequence[View], now_s: float) -> tuple[object, str, bool]:
+    """Ask a router and return the parts of its choice; RunError if it gives something else."""
+    choice: object = router.choose(request, replicas, now_s)
+    if not isinstance(choice, Choice):
+        raise RunError(f"{type(router).__name__}: choose gives {choice!r}: must be a Choice")
+    return choice.replica, choice.reason, choice.refused
+
+
 def healthy(replicas: Sequence[View]) -> list[View]:
     """Return the replicas that can be chosen."""
     return [replica for replica in replicas if replica.healthy]

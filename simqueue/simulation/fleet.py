@@ -21,7 +21,7 @@ import simpy
 from simqueue.errors import RunError
 from simqueue.frontend import FrontEnd, FrontEndTimes
 from simqueue.request import QUEUE_FULL, Job, Request, Status, Trip
-from simqueue.routing import Choice
+from simqueue.routing.base import answer
 from simqueue.simulation import clock
 from simqueue.simulation.clients import Life
 from simqueue.simulation.clock import Order
@@ -155,20 +155,18 @@ class Fleet(OneServer):
                 self._held[trip] = None
             return None
         request = trip.job.request
-        choice = self._router.choose(request, views, now_s)
-        if not isinstance(choice, Choice):
-            raise RunError(f"{type(self._router).__name__}: choose gives {choice!r}: must be a Choice")
-        trip.reason = choice.reason
-        if choice.refused:
-            return f"refused by the router: {choice.reason}"
-        if choice.replica is None:
+        number, reason, refused = answer(self._router, request, views, now_s)
+        trip.reason = reason
+        if refused:
+            return f"refused by the router: {reason}"
+        if number is None:
             self._held[trip] = None
             return None
         self._held.pop(trip, None)
         self.last_event_s = now_s
         trip.sent += 1
         self._sent += 1
-        member = self._chosen(choice.replica, request)
+        member = self._chosen(number, request)
         trip.member = trip.last_member = member
         if trip.routed_s is None:
             trip.routed_s = now_s
