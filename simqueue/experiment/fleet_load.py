@@ -18,17 +18,6 @@ from simqueue.theory.limits import Capacity, Resource
 
 NO_ESTIMATE: Final = "no law for latencies of several replicas"
 _CLIENTS: Final = "no capacity law for a fleet whose requests in flight are limited by clients"
-_EVEN: Final = ("round_robin", "random", "weighted")
-"""Routers that give each replica a fixed share of the requests: the first replica that is full limits all of them."""
-_BY_LOAD: Final = (
-    "least_outstanding",
-    "least_tokens",
-    "power_of_two",
-    "join_shortest_queue",
-    "least_kv",
-    "central_queue",
-)
-"""Routers that give a replica that is slower less."""
 _UNEVEN: Final = "how evenly the router spreads the work is not part of the capacity law"
 _LIVES: Final = "replicas that fail, drain or start later are counted as if they were always there"
 
@@ -123,15 +112,15 @@ def _factor(fleet: ResolvedFleet, group: int, rates: Sequence[float]) -> float:
     With fixed shares, all replicas together serve what the one that is full first serves, over its share.
     """
     replicas = float(fleet.groups[group].replicas)
-    if fleet.router not in _EVEN:
+    if fleet.spread not in ("equal shares", "shares by weight"):
         return replicas
-    weights = [one.weight if fleet.router == "weighted" else 1.0 for one in fleet.groups]
+    weights = [one.weight if fleet.spread == "shares by weight" else 1.0 for one in fleet.groups]
     fullest = min(rate / weight for rate, weight in zip(rates, weights, strict=True))
     return replicas * fullest * weights[group] / rates[group]
 
 
 def _doubts(fleet: ResolvedFleet) -> list[str]:
-    spreads = fleet.replicas == 1 or fleet.router in _EVEN or fleet.router in _BY_LOAD
+    spreads = fleet.replicas == 1 or fleet.spread != "unknown"
     changes = fleet.failures is not None or bool(fleet.events)
     return [*([] if spreads else [_UNEVEN]), *([_LIVES] if changes else [])]
 

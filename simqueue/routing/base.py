@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 from simqueue.errors import RunError
 from simqueue.request import Request
@@ -195,6 +195,15 @@ class Recovery:
     breaker_successes: int = 1
     source: str = ""
 
+    def wait_s(self, failed: int, random: Random) -> float:
+        """Return the wait after this many failed attempts (>= 1); draws one random number if there is jitter."""
+        wait_s = min(self.first_wait_s * self.wait_factor ** (failed - 1), self.longest_wait_s)
+        return wait_s * (1 + self.jitter * (2 * random.random() - 1)) if self.jitter else wait_s
+
+
+Spread = Literal["equal shares", "shares by weight", "by load", "unknown"]
+"""Each replica has a fixed share of the requests, whatever it can do; or a slower one gets less; or it is not known."""
+
 
 class Router:
     """Chooses a replica for each request. Constructed as ``RouterClass(settings, random)``, once per run.
@@ -232,6 +241,11 @@ class Router:
     def reads(self) -> frozenset[Signal]:
         """The signals of engines that it reads."""
         return frozenset()
+
+    @property
+    def spread(self) -> Spread:
+        """How it spreads the work, as far as the capacity of a fleet needs to know."""
+        return "unknown"
 
     @property
     def names(self) -> Sequence[str]:

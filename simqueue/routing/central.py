@@ -19,6 +19,7 @@ class CentralQueue(Router):
     Settings = NoKeys
     holds: ClassVar[bool] = True
     summary: ClassVar[str] = "one queue at the router; a request leaves it when a replica has a free seat"
+    spread = "by load"
     checked: ClassVar[str] = "theory: waits of M/M/c"
 
     def rank(self, request: Request, replicas: Sequence[View], now_s: float) -> Ranking:

@@ -36,6 +36,7 @@ class Least(Router):
     Settings: ClassVar[type[Settings]] = TieSettings
     settings: TieSettings
     reason: ClassVar[str] = "least loaded"
+    spread = "by load"
 
     def __init__(self, settings: AnySettings, random: Random) -> None:
         super().__init__(settings, random)

@@ -20,6 +20,7 @@ class RoundRobin(Router):
 
     Settings = NoKeys
     summary: ClassVar[str] = "the healthy replicas in turn"
+    spread = "equal shares"
     draws: ClassVar[bool] = False
     checked: ClassVar[str] = "theory: waits of Erlang gaps at each replica"
     is_independent = True
@@ -41,6 +42,7 @@ class RandomChoice(Router):
 
     Settings = NoKeys
     summary: ClassVar[str] = "a healthy replica at random, all alike"
+    spread = "equal shares"
     checked: ClassVar[str] = "theory: waits of M/G/1 at each replica"
     is_independent = True
 

@@ -33,6 +33,7 @@ class PowerOfTwo(Router):
     Settings = PowerSettings
     settings: PowerSettings
     summary: ClassVar[str] = "the less loaded of two (or more) replicas that are drawn at random"
+    spread = "by load"
     checked: ClassVar[str] = "theory: waits of a chain of the queues, limit of many replicas"
 
     def __init__(self, settings: AnySettings, random: Random) -> None:

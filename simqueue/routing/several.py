@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 
 from simqueue.request import Request
-from simqueue.routing.base import AnySettings, Choice, Ranking, Router, Signal, View
+from simqueue.routing.base import AnySettings, Choice, Ranking, Router, Signal, Spread, View
 
 
 class Several(Router):
@@ -31,6 +31,11 @@ class Several(Router):
     def is_independent(self) -> bool:
         """Whether the policy's choices follow from the requests before alone."""
         return self.policy.is_independent
+
+    @property
+    def spread(self) -> Spread:
+        """How the policy spreads the work."""
+        return self.policy.spread
 
     def rank(self, request: Request, replicas: Sequence[View], now_s: float) -> Ranking:
         """Return what the policy would choose."""

@@ -34,6 +34,7 @@ class Weighted(Router):
     Settings = WeightedSettings
     settings: WeightedSettings
     summary: ClassVar[str] = "a healthy replica in proportion to its weight, at random or in smooth turns"
+    spread = "shares by weight"
     checked: ClassVar[str] = "turns of nginx, chances by hand"
     is_independent = True
 

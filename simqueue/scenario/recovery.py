@@ -10,25 +10,11 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from simqueue.routing import Recovery
+from simqueue.routing.gateway.products import RECOVERY
 from simqueue.settings import Settings, invalid
 
-STANDARD: Final = Recovery(
-    retries=5,
-    first_wait_s=0.05,
-    wait_factor=1.5,
-    longest_wait_s=30.0,
-    jitter=0.2,
-    check_every_s=60.0,
-    check_timeout_s=5.0,
-    check_failures=3,
-    check_successes=2,
-    breaker_failures=10,
-    breaker_window_s=120.0,
-    breaker_open_s=60.0,
-    breaker_successes=3,
-    source="defaults of sglang-router and vllm-router, read from their sources",
-)
-"""Numbers for keys that neither the scenario nor the router gives."""
+STANDARD: Final = RECOVERY
+"""Numbers for keys that neither the scenario nor the router gives: those of sglang-router and vllm-router."""
 
 _LONGEST: Final = 1e9
 

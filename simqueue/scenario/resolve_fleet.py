@@ -38,7 +38,8 @@ def resolved_fleet(fleet: FleetSettings, policies: Sequence[ResolvedPolicy]) -> 
     order = fleet.router_order
     make_router = partial(router, settings)
     with about("fleet", "router"), inside("fleet", "router"):
-        for name in make_router(Random(0)).names:
+        made = make_router(Random(0))
+        for name in made.names:
             if name not in numbers and name not in fleet.given_groups:
                 raise InputError(unknown("replica or group", name, [*fleet.names, *fleet.given_groups]))
     return ResolvedFleet(
@@ -50,6 +51,7 @@ def resolved_fleet(fleet: FleetSettings, policies: Sequence[ResolvedPolicy]) -> 
         settings=settings,
         make_router=make_router,
         router_draws=router.draws,
+        spread=made.spread,
         order=order if isinstance(order, str) else tuple(numbers[name] for name in order),
         router_request_s=times.request_ms / 1e3,
         router_latency_s=times.latency_ms / 1e3,

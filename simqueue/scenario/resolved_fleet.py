@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Literal
 
 from simqueue.routing import Age, FleetEvent, InFlight, RandomFailures, Recovery, Router, Signal
+from simqueue.routing.base import Spread
 from simqueue.settings import Settings
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class ResolvedFleet:
         Random stream -> router. It holds the class, so that worker processes need not have registered it.
     router_draws : bool
         Whether the router can need random numbers.
+    spread : Spread
+        How the router spreads the work.
     order : "listed", "shuffled" or tuple of int
         The router's own list of replicas; shuffled: by a random stream.
     router_request_s : float
@@ -74,6 +77,7 @@ class ResolvedFleet:
     settings: Settings
     make_router: Callable[[Random], Router]
     router_draws: bool
+    spread: Spread
     order: Literal["listed", "shuffled"] | tuple[int, ...]
     router_request_s: float
     router_latency_s: float

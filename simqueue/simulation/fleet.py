@@ -13,7 +13,6 @@ at a replica   as with one replica: in its front end, queue or batch
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import cast
 
 import simpy
@@ -30,9 +29,10 @@ from simqueue.simulation.member import Member, State
 from simqueue.simulation.request_log import RequestLog
 from simqueue.simulation.requestrows import FrontEndOf
 from simqueue.simulation.server import OneServer
+from simqueue.simulation.stays import follow, whole
 
 ARRIVAL, FINISHED, REJECTED = Order.ARRIVAL, Status.FINISHED, Status.REJECTED
-NOBODY = "no replica is ready"
+NOT_READY = "no replica is ready"
 
 
 class Fleet(OneServer):
@@ -56,7 +56,7 @@ class Fleet(OneServer):
         The replicas that the router knows, in its own order.
     stays : list of (Trip, Job, Member, end in seconds)
         Stays that failed.
-    on_left, on_attempt : callable or None
+    on_left, on_attempt : callable
         Told of each replica that a request has left, and of each attempt and whether it went well.
     """
 
@@ -73,15 +73,14 @@ class Fleet(OneServer):
         self.members = members
         self.views: list[Member] = []
         self.stays: list[tuple[Trip, Job, Member, float]] = []
-        self.on_left: Callable[[Member], None] | None = None
-        self.on_attempt: Callable[[Member, bool], None] | None = None
+        self.on_left: Callable[[Member], None] = _ignored
+        self.on_attempt: Callable[[Member, bool], None] = _ignored
         self._router = rules.router
         self._latency_s = rules.router_latency_s
         self._mode = rules.in_flight
         self._recovery = rules.recovery
         self._random = rules.random("retries")
-        desk = FrontEndTimes(request_s=rules.router_request_s)
-        self._desk = FrontEnd(desk) if rules.router_request_s else None
+        self._desk = FrontEnd(FrontEndTimes(request_s=rules.router_request_s)) if rules.router_request_s else None
         self._order = rules.order or range(len(members))
         self._healthy = 0
         """How many of the views are healthy."""
@@ -127,7 +126,7 @@ class Fleet(OneServer):
         elif trip.member is not None:
             self._dispatch(trip)
         elif trip not in self._held:
-            self._attempt_failed(trip, NOBODY)
+            self._attempt_failed(trip, NOT_READY)
 
     def _place(self, trip: Trip) -> None:
         """Choose a replica for a request that is at the router, and send it there."""
@@ -139,7 +138,7 @@ class Fleet(OneServer):
         elif trip.member is not None:
             self._dispatch(trip)
         elif trip not in self._held:
-            self._attempt_failed(trip, NOBODY)
+            self._attempt_failed(trip, NOT_READY)
 
     def _choose(self, trip: Trip, now_s: float) -> str | None:
         """Ask the router; return why the request is refused, or None.
@@ -148,7 +147,7 @@ class Fleet(OneServer):
         """
         views = self.views
         if self._held and trip not in self._held:
-            self._held[trip] = None  # nobody overtakes
+            self._held[trip] = None  # requests do not overtake each other
             return None
         if not self._healthy:
             if self._router.holds:
@@ -182,9 +181,7 @@ class Fleet(OneServer):
                 return member
         able = ", ".join(str(view.number) for view in self.views if view.healthy)
         chosen = f"{type(self._router).__name__}: chooses {number!r} for '{request.request_id}'"
-        raise RunError(
-            f"{chosen} at {clock.now(self.env):g} s: must be the number of a healthy replica, which are {able}"
-        )
+        raise RunError(f"{chosen} at {clock.now(self.env):g} s: must be a healthy replica, one of {able}")
 
     def _dispatch(self, trip: Trip) -> None:
         """Let a request go to the replica that was chosen."""
@@ -203,7 +200,7 @@ class Fleet(OneServer):
         site = member.site
         if site is None:
             self._leaves(trip, served=False)
-            self._tell_attempt(member, went_well=False)
+            self.on_attempt(member, False)
             self._attempt_failed(trip, f"{member.name} is down")
             return
         reason = site.rejection(job.request)
@@ -236,7 +233,7 @@ class Fleet(OneServer):
             job = trip.job
             self._leaves(trip, served=False)
             self.stays.append((trip, job, member, now_s))
-            self._tell_attempt(member, went_well=False)
+            self.on_attempt(member, False)
             trip.lost_at = member.number
             reason = f"lost: {member.name} {'failed' if member.state is State.FAILED else 'went at its deadline'}"
             if job.tokens_emitted >= job.output_tokens:
@@ -257,32 +254,18 @@ class Fleet(OneServer):
             super().ended(job, FINISHED)
 
     def _follow(self, trip: Trip, job: Job) -> None:
-        """Make the stay that follows one that failed."""
-        trip.keeps_tokens = self._mode == "resume"
-        request, made = job.request, job.tokens_emitted
-        if trip.keeps_tokens and made:
-            request = _continued(request, made, job.index)
-        successor = Job(request, job.index)
-        successor.trip = trip
-        if trip.keeps_tokens:
-            successor.last_token_s = job.last_token_s
-            if job.first_token_s is not None and trip.first_token_at is None:
-                trip.first_token_at = trip.last_member
-        trip.lost.append(job)
-        trip.job = successor
+        """Let another stay follow one that failed."""
+        successor = follow(trip, job, keeps_tokens=self._mode == "resume")
         self.log.goes_on(job, successor)
         self._done[successor] = self._done.pop(job)
 
     def _attempt_failed(self, trip: Trip, reason: str) -> None:
         """Try again after a wait, or give up."""
-        recovery = self._recovery
         trip.attempts += 1
-        if trip.attempts > recovery.retries:
+        if trip.attempts > self._recovery.retries:
             self._reject(trip, reason)
             return
-        wait_s = min(recovery.first_wait_s * recovery.wait_factor ** (trip.attempts - 1), recovery.longest_wait_s)
-        if recovery.jitter:
-            wait_s *= 1 + recovery.jitter * (2 * self._random.random() - 1)
+        wait_s = self._recovery.wait_s(trip.attempts, self._random)
         again = clock.at(self.env, clock.now(self.env) + wait_s, ARRIVAL)
         again.callbacks.append(lambda _: self._place(trip))
 
@@ -301,7 +284,7 @@ class Fleet(OneServer):
         member = _member(trip)
         self._leaves(trip, served=status is FINISHED)
         if member is not None:
-            self._tell_attempt(member, went_well=True)
+            self.on_attempt(member, True)
         super().ended(job, status)
 
     def refused(self, job: Job, reason: str) -> None:
@@ -319,8 +302,7 @@ class Fleet(OneServer):
         now_s = clock.now(self.env)
         self._router.finished(job.request, member, now_s, tokens=job.tokens_emitted, served=served)
         self.ask_again()
-        if self.on_left is not None:
-            self.on_left(member)
+        self.on_left(member)
 
     def _cancel(self, job: Job) -> list[Job]:
         """Cancel a request wherever it is."""
@@ -339,9 +321,7 @@ class Fleet(OneServer):
         return cast("Trip", job.trip).job
 
     def _first_token_s(self, job: Job) -> float | None:
-        trip = cast("Trip", job.trip)
-        stays = [*trip.lost, trip.job] if trip.keeps_tokens else [trip.job]
-        return next((stay.first_token_s for stay in stays if stay.first_token_s is not None), None)
+        return whole(self._present(job)).first_token_s
 
     @property
     def progress(self) -> int:
@@ -377,10 +357,6 @@ class Fleet(OneServer):
         if member is not None:
             self._router.first_token(job.request, member, clock.now(self.env))
             self.ask_again()
-
-    def _tell_attempt(self, member: Member, *, went_well: bool) -> None:
-        if self.on_attempt is not None:
-            self.on_attempt(member, went_well)
 
     @property
     def holds(self) -> bool:
@@ -420,17 +396,5 @@ def _member(trip: Trip) -> Member | None:
     return cast("Member | None", trip.member)
 
 
-def _continued(request: Request, made: int, index: int) -> Request:
-    """Return what is left of a request of which `made` tokens exist: they are part of the prompt now."""
-    stream, prompt = request.output_stream, request.prompt
-    if prompt is not None and stream is not None:
-        prompt = (*prompt, (stream, request.output_start, made))
-    elif prompt is not None:
-        prompt = (*prompt, (-1 - index, request.output_start, made))  # a stream of its own
-    return replace(
-        request,
-        prompt=prompt,
-        prompt_tokens=request.prompt_tokens + made,
-        output_tokens=request.output_tokens - made,
-        output_start=request.output_start + made,
-    )
+def _ignored(*_: object) -> None:
+    """Do nothing with what is told."""

@@ -115,6 +115,41 @@ class InFlight:
         """Return how many steps have started when all that ends at `now_s` has ended."""
         return bisect_right(self.ends_s, now_s, 0, self.n) + 1
 
+    def take_all(self, policy: Policy) -> None:
+        """Let the policy take all that these steps need, now that their number is known; keep their table rows."""
+        if self.taken:
+            return
+        self.taken = True
+        if len(self.ends_s) > self.n:
+            del self.ends_s[self.n :]
+        self.take(policy, self.n)
+        if self.rows:
+            self.end_rows()
+
+    def split(self, policy: Policy, now_s: float) -> None:
+        """Make a step that is planned but not under way a plan of its own: a request leaves before it starts."""
+        step = self.started(now_s)
+        if self.taken or step >= self.n:
+            return
+        end_s = self.ends_s[step]
+        self.n = step
+        self.take_all(policy)
+        plan = self.repeat_alone(step)
+        if self.steps_taken == step:
+            policy.take(plan, 1)
+        else:  # taken when the policy was looked at; requests end with the last repeat only
+            plan.ended.extend(self.plan.ended)
+            self.plan.ended.clear()
+        plan.blocks_used = policy.kv.used
+        self.tail = InFlight(plan, self.planned_s(step), self.end_s, [end_s], 0, self.depth)
+        self.tail.taken = True
+
+    def first_rows(self, steps: int) -> list[RowPart]:
+        """Return the table rows of the first steps, if the others never end."""
+        if not self.taken:
+            self.end_rows()
+        return [part._replace(ends_s=part.ends_s[: steps - part.past]) for part in self.rows if part.past < steps]
+
     def take(self, policy: Policy, steps: int) -> None:
         """Let the policy take the first `steps` steps; note a row of the steps table for each length of the queue."""
         if self.waiting is not None:

@@ -158,7 +158,7 @@ class Lives:
 
 
 class Hope:
-    """Requests that a change in the life of a replica could yet help: none after many changes that helped nobody.
+    """Requests that a change in the life of a replica could yet help: none after many changes that helped no request.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ never.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final
 
 from simqueue.errors import RunError
@@ -33,11 +34,14 @@ class Progress:
         Plans since the last token.
     wakes : int
         Times that the policy was asked since the last step or change from outside.
+    states : set of hashable
+        States of the policy at preempting steps since the last token or change from outside.
     """
 
     def __init__(self, policy: Policy, recorder: ReplicaLog) -> None:
         self.fruitless = 0
         self.wakes = 0
+        self.states: set[Hashable] = set()
         self._patience = PATIENCE
         self._policy = policy
         self._recorder = recorder
@@ -45,6 +49,14 @@ class Progress:
     def failure(self, text: str) -> RunError:
         """Return an error about an answer of the policy: its class, then `text`, which begins with the method."""
         return RunError(f"{type(self._policy).__name__}.{text}")
+
+    def seen_before(self) -> bool:
+        """Return whether the policy's state at this preempting step was seen since the last token or change."""
+        state = self._policy.state()
+        if state in self.states:
+            return True
+        self.states.add(state)
+        return False
 
     def woke(self, then_s: float, now_s: float) -> None:
         """Count a time at which the policy was asked; from the last step that was run since `then_s`, if any."""

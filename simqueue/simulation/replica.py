@@ -14,7 +14,7 @@ DRAINING  the last step in flight is ending; the next plan, if there is one, sta
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -101,8 +101,6 @@ class Replica:
         """Plans in flight that a request has left, or will leave, before they start."""
         self._wake: Event | None = None
         self._wake_s = NEVER_S
-        self._states: set[Hashable] = set()
-        """States of the policy at preempting steps since the last token or change from outside."""
         self._progress = Progress(policy, recorder)
         self._process = env.process(self._schedule())
 
@@ -123,8 +121,8 @@ class Replica:
         if self._state == RUNNING and running is not None:
             # what runs is known from here on, so that the request can stop counting now
             self._shorten(running)
-            self._split(running)
-            self._take_repeats(running)
+            running.split(self.policy, clock.now(self.env))
+            running.take_all(self.policy)
             if running.end_s == clock.now(self.env) and self.policy.depth == 1:
                 self._end(running)  # a step ends before the timeouts of its instant
         self._cancelled[job] = None
@@ -152,15 +150,8 @@ class Replica:
         ended = bisect_right(running.ends_s, now_s, 0, running.n)
         began_s = running.ends_s[ended - 1] if ended else running.start_s
         if ended:
-            self._log_first(running, ended)
+            self._recorder.ran(running.plan, running.start_s, running.ends_s[:ended], running.first_rows(ended))
         return now_s - began_s if running.steps_taken > ended else None
-
-    def _log_first(self, running: InFlight, steps: int) -> None:
-        """Log the first steps of those in flight: the others never end."""
-        if not running.taken:
-            running.end_rows()
-        rows = [part._replace(ends_s=part.ends_s[: steps - part.past]) for part in running.rows if part.past < steps]
-        self._recorder.ran(running.plan, running.start_s, running.ends_s[:steps], rows)
 
     def ticks_ended(self) -> int:
         """Return how many tokens of each decoding request the steps in flight have made that are not logged yet."""
@@ -195,7 +186,7 @@ class Replica:
 
     def _changed(self, *, invalidates: bool) -> None:
         """React to a change of the queue; `invalidates`: whether a repeated plan may no longer hold."""
-        self._states.clear()
+        self._progress.states.clear()
         self._progress.wakes = 0
         if self._state == IDLE:
             self._wake_at(clock.now(self.env))
@@ -258,7 +249,7 @@ class Replica:
 
     def _run(self, plan: Plan, planned_s: float, ends_s: list[float]) -> Generator[Event, Any, bool]:
         """Run `plan` after the steps in flight have ended; return whether this is a livelock."""
-        seen_before = bool(plan.preempted) and self._seen_before()
+        seen_before = bool(plan.preempted) and self._progress.seen_before()
         if self._in_flight is not None:
             self._next = plan
             yield from self._drain(self._in_flight)
@@ -292,7 +283,7 @@ class Replica:
                     yield running.event
             if not running.more:
                 break
-        self._take_repeats(running)
+        running.take_all(self.policy)
         self._state = PLANNING
         if not running.ended and (depth == 1 or running.tail is not None):
             self._end(running)
@@ -323,35 +314,6 @@ class Replica:
             running.n = step
             running.event = clock.move(running.event, running.planned_s(step), self._step_end)
 
-    def _split(self, running: InFlight) -> None:
-        """Make a step that is planned but not under way a plan of its own: a request leaves before it starts."""
-        step = running.started(clock.now(self.env))
-        if running.taken or step >= running.n:
-            return
-        end_s = running.ends_s[step]
-        running.n = step
-        self._take_repeats(running)
-        plan = running.repeat_alone(step)
-        if running.steps_taken == step:
-            self.policy.take(plan, 1)
-        else:  # taken when the policy was looked at; whoever ends, ends with the last repeat
-            plan.ended.extend(running.plan.ended)
-            running.plan.ended.clear()
-        plan.blocks_used = self.policy.kv.used
-        running.tail = InFlight(plan, running.planned_s(step), running.end_s, [end_s], 0, running.depth)
-        running.tail.taken = True
-
-    def _take_repeats(self, running: InFlight) -> None:
-        """Let the policy take what the steps in flight need, now that their number is known; keep their table rows."""
-        if running.taken:
-            return
-        running.taken = True
-        if len(running.ends_s) > running.n:
-            del running.ends_s[running.n :]
-        running.take(self.policy, running.n)
-        if running.rows:
-            running.end_rows()
-
     # -- the end of steps ----------------------------------------------------------------------------------------
 
     def _commit(
@@ -366,7 +328,7 @@ class Replica:
         self._recorder.ran(plan, start_s, ends_s, rows, gone)
         if plan.ticking or plan.first:
             self._progress.fruitless = 0
-            self._states.clear()
+            self._progress.states.clear()
         else:
             self._progress.gave_no_token(plan, ends_s[-1])
         if self._observer is not None:
@@ -417,16 +379,8 @@ class Replica:
             self._wake = clock.move(self._wake, time_s, self._planning)
         self._wake_s = time_s
 
-    def _seen_before(self) -> bool:
-        """Whether the policy's state at this preempting step was seen since the last token or change from outside."""
-        state = self.policy.state()
-        if state in self._states:
-            return True
-        self._states.add(state)
-        return False
-
     def _is_livelock(self) -> Generator[Event, Any, bool]:
         """Wait for the steps in flight; return whether no token was made and nothing changed from outside even then."""
         if self._in_flight is not None:
             yield from self._drain(self._in_flight)
-        return bool(self._states)
+        return bool(self._progress.states)

@@ -8,7 +8,8 @@ from math import isnan
 from simqueue.errors import RunError
 from simqueue.request import Job, Status
 from simqueue.simulation.columns import Sinks
-from simqueue.simulation.requestrows import ENDED_AT_ONCE, FrontEndOf, RequestRows, whole
+from simqueue.simulation.requestrows import ENDED_AT_ONCE, FrontEndOf, RequestRows
+from simqueue.simulation.stays import whole
 
 
 class RequestLog:

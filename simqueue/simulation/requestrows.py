@@ -14,6 +14,7 @@ from simqueue.frontend import FrontEndTimes
 from simqueue.request import Job, Request, Status
 from simqueue.simulation.columns import Columns
 from simqueue.simulation.recording import Table
+from simqueue.simulation.stays import whole
 
 ENDED_AT_ONCE = 1024
 
@@ -147,36 +148,6 @@ class RequestRows:
 
 def _seconds(times_s: Iterable[float | None]) -> list[float]:
     return [nan if time_s is None else time_s for time_s in times_s]
-
-
-def whole(job: Job) -> Job:
-    """Return a request with all its stays as one; itself if it has only one, or if the tokens of others do not count.
-
-    A stay that follows one whose tokens count begins with the time of its last token, so that the gap between the two
-    is its own.
-    """
-    trip = job.trip
-    if trip is None or not trip.lost:
-        return job
-    stays = [*trip.lost, job] if trip.keeps_tokens else [job]
-    made = Job(trip.request, job.index)
-    made.trip, made.submitted_s, made.joined_tick = trip, job.submitted_s, job.joined_tick
-    made.first_scheduled_s = _first([stay.first_scheduled_s for stay in stays])
-    made.first_token_s = _first([stay.first_token_s for stay in stays])
-    made.last_token_s = _first([stay.last_token_s for stay in reversed(stays)])
-    longest_s = [stay.max_itl_s for stay in stays if stay.max_itl_s is not None]
-    made.max_itl_s = max(longest_s) if longest_s else None
-    made.tokens_emitted = sum([stay.tokens_emitted for stay in stays])
-    made.output_tokens = made.tokens_emitted - job.tokens_emitted + job.output_tokens
-    made.cached_tokens = next((stay.cached_tokens for stay in stays if stay.first_scheduled_s is not None), 0)
-    made.preemptions = sum([stay.preemptions for stay in stays])
-    made.recomputed_tokens = sum([stay.recomputed_tokens for stay in stays])
-    return made
-
-
-def _first(times_s: Sequence[float | None]) -> float | None:
-    """Return the first of some times that is known."""
-    return next((time_s for time_s in times_s if time_s is not None), None)
 
 
 def _routed(jobs: Sequence[Job]) -> dict[str, Sequence[Any]]:

@@ -33,7 +33,7 @@ class Talk:
 
 
 class NoJitter:
-    """Draws the same number for everybody."""
+    """Draws the same number for each request."""
 
     def __call__(self, request_id: str, attempt: int) -> float:
         """Return it."""
@@ -69,7 +69,7 @@ def test_folding_changes_nothing(talk: Talk) -> None:
 @examples(50, thorough=500)
 @given(talks())
 def test_every_request_ends_once(talk: Talk) -> None:
-    """Nobody is served twice, and without a horizon nobody is left over unless a warning says so."""
+    """No request is served twice, and without a horizon none is left over unless a warning says so."""
     recording = talk.play(fast=True)
     ids = recording.requests["request_id"].tolist()
     assert len(set(ids)) == len(ids)

@@ -114,7 +114,7 @@ def test_a_second_failure() -> None:
 
 
 def test_attempts_are_limited_and_wait() -> None:
-    """Nobody is ready from 0.5 s on. With waits of 1, 2 and 4 s the third attempt finds the replica that is back."""
+    """No replica is ready from 0.5 s on. With waits of 1, 2 and 4 s the third attempt finds one that is back."""
     events = (FleetEvent(0.5, 0, "fail", repair_s=5.0),)
     waits = {"first_wait_s": 1.0, "wait_factor": 2.0, "longest_wait_s": 60.0}
     found = play([A], replicas=1, events=events, recovery=Recovery(retries=3, **waits))
@@ -195,7 +195,7 @@ def test_a_breaker_opens_and_closes() -> None:
 
 @pytest.mark.parametrize(("latency_s", "work_s", "starts_s"), [(0.25, 0.0, (0.25, 0.25)), (0.0, 0.5, (0.5, 1.0))])
 def test_the_router_takes_time(latency_s: float, work_s: float, starts_s: tuple[float, float]) -> None:
-    """A latency is everybody's own; work is one request at a time."""
+    """Requests do not wait for each other's latency; work is one request at a time."""
     pair = [Request("a", 0.0, 4, 1), Request("b", 0.0, 4, 1)]
     found = play(pair, router_latency_s=latency_s, router_request_s=work_s)
     assert tuple(found.requests["first_scheduled_s"].tolist()) == starts_s
@@ -307,12 +307,12 @@ class Never(Router):
     """Holds every request for ever."""
 
     def rank(self, request: Request, replicas: Any, now_s: float) -> Ranking:
-        """Choose nobody."""
+        """Choose no replica."""
         return Ranking({}, "never")
 
 
 def test_failures_that_help_nobody_end() -> None:
-    """Thirty replicas that fail and come back for ever do not keep a run going whose request nobody will take."""
+    """Thirty replicas that fail and come back for ever do not keep a run going whose request no replica gets."""
     parts = [Part(f"r-{number}", "r", 1.0, policy, ONE_SECOND) for number in range(30)]
     how = FleetRules(Never(None, Random(1)), Random, failures=RandomFailures(10.0, 10.0))  # type: ignore[arg-type] # no keys
     found = FleetSimulation([A], parts, how, RunOptions(check=True)).run()
@@ -330,5 +330,5 @@ def test_a_router_that_chooses_nonsense_is_named(number: Any) -> None:
 
     parts = [Part(f"r-{place}", "r", 1.0, policy, ONE_SECOND) for place in range(2)]
     how = FleetRules(Wrong(None, Random(1)), Random)  # type: ignore[arg-type] # no keys
-    with pytest.raises(RunError, match=r"Wrong: chooses .* must be the number of a healthy replica"):
+    with pytest.raises(RunError, match=r"Wrong: chooses .* must be a healthy replica, one of 0, 1"):
         FleetSimulation([A], parts, how, RunOptions()).run()

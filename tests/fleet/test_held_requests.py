@@ -68,7 +68,7 @@ def test_folding_changes_nothing(case: FleetCase, age: Age, most: int) -> None:
 @examples(30, thorough=600)
 @given(case=fleet_cases(fails=False), age=AGES, most=st.integers(0, 2))
 def test_held_requests_go_when_the_fleet_is_empty(case: FleetCase, age: Age, most: int) -> None:
-    """An idle replica is reported idle at the next look, so nobody stays at the router while one is ready."""
+    """An idle replica is reported idle at the next look, so no request stays at the router while one is ready."""
     columns = played(case, age, most).requests
     if case.horizon_s == float("inf"):
         here = columns["replica"][columns["status"] == Status.UNFINISHED.value]

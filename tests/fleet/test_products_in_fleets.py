@@ -22,7 +22,7 @@ def test_folding_changes_nothing(case: FleetCase) -> None:
 @examples(30, thorough=600)
 @given(fleet_cases(routers=PRODUCTS))
 def test_every_request_ends_once(case: FleetCase) -> None:
-    """Nobody is lost or served twice; without an end of time, who is left over is named."""
+    """No request is lost or served twice; without a horizon, those that are left over are named."""
     recording = case.play()
     sent = [request.request_id for request in case.requests if request.arrival_s <= case.horizon_s]
     assert recording.requests["request_id"].tolist() == sent

@@ -42,7 +42,7 @@ def test_one_replica_is_no_fleet(case: FleetCase) -> None:
 @examples(100, thorough=1000)
 @given(fleet_cases())
 def test_every_request_ends_once(case: FleetCase) -> None:
-    """However replicas fail: nobody is lost or served twice, and without an end of time nobody is left over.
+    """However replicas fail: no request is lost or served twice, and without a horizon none is left over.
 
     Requests can only be unfinished if there is a horizon, or if a warning names them.
     """

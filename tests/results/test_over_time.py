@@ -15,7 +15,7 @@ RATE, STEP_S, MEAN_TOKENS = 5.0, 0.01, 100
 
 
 def endless(replications: int, seed: int = 1) -> sq.Result:
-    """Return runs of a server with a seat for everybody: Poisson arrivals, geometric stays with a mean of 1 s."""
+    """Return runs of a server with a seat for each request: Poisson arrivals, geometric stays with a mean of 1 s."""
     return sq.run(
         {
             "seed": seed,

@@ -138,7 +138,7 @@ class CacheAware(Policy):
         """Insert the text for the worker, unless it only took the place of an unhealthy one."""
         decided = self._last
         self._last = None
-        if decided is None or decided[0] != request.request_id:  # chosen by somebody else
+        if decided is None or decided[0] != request.request_id:  # chosen by another rule, as in a comparison
             self._insert(request, replica.number)
             return
         decision, number = decided[1], replica.number

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from random import Random
 from typing import ClassVar
 
 from simqueue.errors import InputError
-from simqueue.request import Request
-from simqueue.routing.base import Age, Choice, Ranking, Recovery, Router, Signal, View
+from simqueue.routing.base import Age, Recovery, Router, Signal
 from simqueue.routing.gateway.bucket import Bucket
 from simqueue.routing.gateway.cache_aware import CacheAware
 from simqueue.routing.gateway.consistent_hash import ConsistentHash
@@ -22,8 +20,8 @@ from simqueue.routing.gateway.rules import SGLANG, VLLM, Rules
 from simqueue.routing.gateway.settings import SglangSettings, VllmRouterSettings
 from simqueue.routing.gateway.sticky import StickyLeastLoaded
 from simqueue.routing.plain import NoKeys, RandomChoice, RoundRobin
+from simqueue.routing.several import Several
 from simqueue.routing.texts import DIGITS
-from simqueue.settings import Settings
 
 RECOVERY = Recovery(
     retries=5,
@@ -48,8 +46,8 @@ PLAIN: Mapping[str, type[Router]] = {"round_robin": RoundRobin, "random": Random
 """Policies that look at nothing."""
 
 
-class Gateway(Router):
-    """A router that leaves everything to the policy that a key names.
+class Gateway(Several):
+    """What both programs have in common.
 
     Loads that workers report are polled every 30 s (sglang, ``worker_startup_check_interval_secs``, which the load
     monitor uses).
@@ -57,48 +55,6 @@ class Gateway(Router):
 
     recovery: ClassVar[Recovery] = RECOVERY
     ages: ClassVar[Mapping[Signal, Age]] = {Signal.TOKENS: Age(30.0)}
-
-    def __init__(self, settings: Settings, random: Random) -> None:
-        super().__init__(settings, random)
-        self.policy = self._policy()
-
-    @abstractmethod
-    def _policy(self) -> Router:
-        raise NotImplementedError
-
-    @property
-    def reads(self) -> frozenset[Signal]:
-        """What the policy reads."""
-        return self.policy.reads
-
-    @property
-    def is_independent(self) -> bool:
-        """Whether the policy is."""
-        return self.policy.is_independent
-
-    def rank(self, request: Request, replicas: Sequence[View], now_s: float) -> Ranking:
-        """Return what the policy would choose."""
-        return self.policy.rank(request, replicas, now_s)
-
-    def choose(self, request: Request, replicas: Sequence[View], now_s: float) -> Choice:
-        """Return what the policy chooses."""
-        return self.policy.choose(request, replicas, now_s)
-
-    def dispatched(self, request: Request, replica: View, now_s: float) -> None:
-        """Tell the policy."""
-        self.policy.dispatched(request, replica, now_s)
-
-    def finished(self, request: Request, replica: View, now_s: float, *, tokens: int, served: bool) -> None:
-        """Tell the policy."""
-        self.policy.finished(request, replica, now_s, tokens=tokens, served=served)
-
-    def joined(self, replica: View, now_s: float) -> None:
-        """Tell the policy."""
-        self.policy.joined(replica, now_s)
-
-    def left(self, replica: View, now_s: float) -> None:
-        """Tell the policy."""
-        self.policy.left(replica, now_s)
 
 
 class SglangRouter(Gateway):
@@ -108,7 +64,8 @@ class SglangRouter(Gateway):
     summary: ClassVar[str] = "sglang-router by version: cache_aware and its other policies"
     checked: ClassVar[str] = "recorded decisions of 0.1.9, 0.2.3, 0.2.4, 0.3.2; cuts of bucket: its log"
 
-    def _policy(self) -> Router:
+    def made(self) -> Router:
+        """Return the policy that the keys name."""
         if not isinstance(self.settings, SglangSettings):
             raise TypeError(f"{type(self.settings).__name__} are not the keys of sglang-router")
         return sglang_policy(self.settings, self.random)
@@ -121,7 +78,8 @@ class VllmRouter(Gateway):
     summary: ClassVar[str] = "vllm-router by version: cache_aware, consistent_hash and its other policies"
     checked: ClassVar[str] = "recorded decisions of 0.1.12, 0.1.17; kv_aware without KV events"
 
-    def _policy(self) -> Router:
+    def made(self) -> Router:
+        """Return the policy that the keys name."""
         if not isinstance(self.settings, VllmRouterSettings):
             raise TypeError(f"{type(self.settings).__name__} are not the keys of vllm-router")
         return vllm_policy(self.settings, self.random)
