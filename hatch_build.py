@@ -43,6 +43,7 @@ COMPILED = (
     "simqueue/steptime/base.py",
     "simqueue/steptime/folding.py",
     "simqueue/steptime/linear.py",
+    "simqueue/steptime/scaled.py",
     "simqueue/steptime/work.py",
     "simqueue/steptime/roofline.py",
     "simqueue/simulation/clock.py",

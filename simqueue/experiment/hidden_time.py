@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from simqueue.scenario.resolved import ResolvedPolicy
 from simqueue.steptime import StepTime
 from simqueue.steptime.calibrated import CalibratedStepTime
+from simqueue.steptime.scaled import factor_of, unscaled
 
 _COST = "its cost is modelled, its gain is not"
 
@@ -34,9 +35,9 @@ def _gain_is_missing(step_time: StepTime) -> str | None:
     """Return why an engine that plans ahead gains nothing; None if the gain is part of the measured steps."""
     if _measured_ahead(step_time):
         return None
-    cpu_s = 0.0
-    if isinstance(step_time, CalibratedStepTime):
-        cpu_s = step_time.rates.step_s + step_time.rates.host_s
+    cpu_s, measured = 0.0, unscaled(step_time)
+    if isinstance(measured, CalibratedStepTime):
+        cpu_s = factor_of(step_time) * (measured.rates.step_s + measured.rates.host_s)
     if not cpu_s:
         return f"this step time has no CPU part that it could hide; {_COST}"
     return f"it is not known how much of the {1000 * cpu_s:.3g} ms of CPU time per step it hides; {_COST}"
@@ -51,5 +52,6 @@ def _gain_is_included(step_time: StepTime) -> str | None:
 
 def _measured_ahead(step_time: StepTime) -> bool:
     """Whether the steps were measured on a server that plans ahead."""
-    preset = step_time.preset if isinstance(step_time, CalibratedStepTime) else None
+    measured = unscaled(step_time)
+    preset = measured.preset if isinstance(measured, CalibratedStepTime) else None
     return preset is not None and preset.card.async_scheduling is True

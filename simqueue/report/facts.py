@@ -20,7 +20,7 @@ def facts(result: ResultView) -> dict[str, str]:
     found = {
         "Model": _model(scenario),
         "GPU": _of_policies({name: _gpu(one) for name, one in policies.items()}),
-        "Step times": _of_policies({name: _step_time(one.get("step_time")) for name, one in policies.items()}),
+        "Step times": _of_policies({name: _step_times(one) for name, one in policies.items()}),
         "KV memory": _of_policies({name: _pool(one.get("kv_cache")) for name, one in policies.items()}),
         "Workload": "; ".join(_workloads(scenario)),
         "Requests": _requests(result),
@@ -58,6 +58,12 @@ def _gpu(policy: Values) -> str:
     if not gpu:
         return ""
     return f"{count} × {_named(gpu)} (tensor parallel)" if isinstance(count, int) and count > 1 else _named(gpu)
+
+
+def _step_times(policy: Values) -> str:
+    """Return the model of the step times, and the factor if there is one."""
+    text, factor = _step_time(policy.get("step_time")), policy.get("step_time_factor", 1)
+    return f"{text}, times {factor:g}" if text and factor != 1 else text
 
 
 def _step_time(step_time: Any) -> str:

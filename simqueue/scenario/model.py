@@ -29,7 +29,7 @@ from simqueue.scenario.summary import SummarySettings
 from simqueue.scenario.variation import Horizon, Replications, Seed, Warmup, replication_problems, time_problems
 from simqueue.scenario.written import Written
 from simqueue.settings import Settings, details_of
-from simqueue.steptime import RooflineSettings, StepTimeSettings
+from simqueue.steptime import RooflineSettings, StepTimeFactor, StepTimeSettings
 from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.slo import SloSettings, of_run
 
@@ -65,6 +65,9 @@ class Scenario(Settings):
     step_time: StepTimeSettings | None = Field(
         None,
         description="duration of a step; null: the roofline of model and gpu, which must both be given",
+    )
+    step_time_factor: StepTimeFactor = Field(
+        1.0, description="all step times are multiplied by it: 1.1 is a GPU that is 10 % slower than its model says"
     )
     front_end: FrontEndSettings | None = Field(
         None, description="time of requests outside the scheduler and the GPU; null: none"

@@ -19,7 +19,7 @@ from simqueue.names import nearest, unknown
 from simqueue.scenario.fleet import FleetSettings
 from simqueue.schedulers import SCHEDULERS
 from simqueue.settings import Settings, invalid, unknown_keys
-from simqueue.steptime import StepTimeSettings
+from simqueue.steptime import StepTimeFactor, StepTimeSettings
 
 
 class PolicySettings(Settings):
@@ -34,6 +34,9 @@ class PolicySettings(Settings):
     )
     step_time: StepTimeSettings | None = Field(
         None, description="step time of this policy; replaces the scenario's as a whole"
+    )
+    step_time_factor: StepTimeFactor | None = Field(
+        None, description="factor of all step times of this policy; overrides the scenario's"
     )
     front_end: FrontEndSettings | None = Field(
         None, description="front end of this policy; replaces the scenario's as a whole; null: none"

@@ -25,11 +25,12 @@ from simqueue.scenario.values import origins_of, values_of
 from simqueue.schedulers import SCHEDULERS, Policy
 from simqueue.schedulers.limits import RequestLimits
 from simqueue.settings import Settings
-from simqueue.steptime import RooflineSettings, StepTime, StepTimeSettings
+from simqueue.steptime import RooflineSettings, StepTime
 from simqueue.steptime.build import build as build_step_time
 from simqueue.steptime.model_error import is_of
 from simqueue.steptime.preset import load_preset
 from simqueue.steptime.proposal import proposal
+from simqueue.steptime.scaled import scaled
 from simqueue.workload.clients import class_label
 from simqueue.workload.settings import WorkloadSettings
 from simqueue.workload.slo import SloSettings
@@ -144,7 +145,7 @@ def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:
         model=model,
         gpu=gpu,
         tensor_parallel=tensor_parallel,
-        step_time=_step_time(scenario.step_time_for(name), model, gpu, tensor_parallel, scenario),
+        step_time=_step_time(scenario, name, hardware),
         front_end=_front_end(scenario.value_for(name, "front_end")),
         kv_cache=resolved_cache,
         longest_request_tokens=longest,
@@ -242,12 +243,12 @@ def _maker(scheduler: str, settings: Settings) -> Maker:
     return partial(policy_class, settings)
 
 
-def _step_time(
-    settings: StepTimeSettings, model: Model | None, gpu: Gpu | None, tensor_parallel: int, scenario: Scenario
-) -> StepTime:
+def _step_time(scenario: Scenario, name: str, on: Hardware) -> StepTime:
+    settings = scenario.step_time_for(name)
     file_key = {"roofline": ("preset",), "table": ("path",)}.get(settings.kind, ())
     with about("step_time", *file_key):
-        return build_step_time(settings, model, gpu, tensor_parallel, scenario.base_dir)
+        built = build_step_time(settings, on.model, on.gpu, on.tensor_parallel, scenario.base_dir)
+    return scaled(built, scenario.value_for(name, "step_time_factor"))
 
 
 def _front_end(settings: FrontEndSettings | None) -> FrontEndTimes | None:

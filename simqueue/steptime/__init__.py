@@ -11,6 +11,7 @@ from simqueue.steptime.settings import (
     ConstantSettings,
     LinearSettings,
     RooflineSettings,
+    StepTimeFactor,
     StepTimeSettings,
     TableSettings,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "Preset",
     "RooflineSettings",
     "StepTime",
+    "StepTimeFactor",
     "StepTimeSettings",
     "TableSettings",
     "Term",

@@ -11,6 +11,7 @@ from simqueue.datafiles.yamlfile import read_yaml
 from simqueue.steptime.base import StepTime
 from simqueue.steptime.calibrated import CalibratedStepTime
 from simqueue.steptime.preset import Card, FitError, Preset
+from simqueue.steptime.scaled import unscaled
 from simqueue.steptime.validity import Regime, step_notes
 
 if TYPE_CHECKING:
@@ -51,10 +52,11 @@ def model_error(step_time: StepTime, steps: Columns, engine: str | None = None) 
     engine : str, optional
         Name of the engine whose rules the policy has; by default it is no engine.
     """
-    if not isinstance(step_time, CalibratedStepTime) or step_time.preset is None:
+    measured = unscaled(step_time)
+    if not isinstance(measured, CalibratedStepTime) or measured.preset is None:
         return None
-    preset = step_time.preset
-    regimes = [note.regime for note in (*step_time.notes, *step_notes(preset, steps)) if note.regime != "in range"]
+    preset = measured.preset
+    regimes = [note.regime for note in (*measured.notes, *step_notes(preset, steps)) if note.regime != "in range"]
     if preset.card.kernels:
         regimes.append("kernels alone")
     if engine is not None and not is_of(preset.card, engine):

@@ -129,3 +129,6 @@ StepTimeKinds = ConstantSettings | LinearSettings | RooflineSettings | TableSett
 
 StepTimeSettings = Annotated[StepTimeKinds, Field(discriminator="kind")]
 """The `step_time` key; `kind` selects the class."""
+
+StepTimeFactor = Annotated[float, Field(ge=0.001, le=1000)]
+"""The `step_time_factor` key: far beyond the errors of any model, and no step becomes so short that it is lost."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from simqueue.request import Request
 from simqueue.steptime import StepTime
 from simqueue.steptime.linear import LinearStepTime
+from simqueue.steptime.scaled import ScaledStepTime, scaled
 
 from ..helpers.draws import (
     BLOCK_SIZES,
@@ -28,7 +29,14 @@ from ..helpers.profiles import examples
 from .three_ways import Case, Pool, assert_three_ways_agree
 
 COSTS: st.SearchStrategy[StepTime] = st.sampled_from(
-    [CONSTANT, CONSTANT, LinearStepTime(2**-8, 2**-12, 2**-9, 2**-13, 2**-16), ROUGH_LINEAR]
+    [
+        CONSTANT,
+        CONSTANT,
+        LinearStepTime(2**-8, 2**-12, 2**-9, 2**-13, 2**-16),
+        ROUGH_LINEAR,
+        scaled(ROUGH_LINEAR, 1.1),
+        ScaledStepTime(ROUGH_LINEAR, 0.9),
+    ]
 )
 PATIENCE = st.sampled_from([None] * 82 + [*range(41)])
 NAMES = st.sampled_from(["chunked", "continuous", "vllm", "vllm", "vllm-v0", "static", "llamacpp"])

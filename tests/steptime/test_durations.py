@@ -11,6 +11,7 @@ from simqueue.hardware import ModelSettings, load_gpu, load_model
 from simqueue.steptime import Batch, ConstantSettings, LinearSettings, RooflineSettings, StepTime
 from simqueue.steptime.build import build
 from simqueue.steptime.roofline import RooflineStepTime
+from simqueue.steptime.scaled import scaled
 from simqueue.steptime.work import Work
 
 from ..helpers.profiles import examples
@@ -44,6 +45,9 @@ CALIBRATED: list[StepTime] = [
         ("vllm-h200", "h200-sxm", "deepseek-v3", 8, False),
     ]
 ]
+FACTORS: list[StepTime] = [
+    scaled(model, factor) for model, factor in ((MODELS[2], 1.1), (MODELS[5], 0.7), (CALIBRATED[1], 1.3))
+]
 
 PIECES = st.lists(st.tuples(st.integers(0, 100_000), st.integers(1, 8192)), max_size=4).map(tuple)
 
@@ -59,7 +63,7 @@ def batches(draw: st.DrawFn) -> Batch:
     return Batch(decode_seqs, decode_seqs * drafts, context, prefill, rows)
 
 
-@pytest.mark.parametrize("model", MODELS + CALIBRATED)
+@pytest.mark.parametrize("model", MODELS + CALIBRATED + FACTORS)
 @examples(200)
 @given(batch=batches(), n=st.just(1) | st.integers(0, 64) | st.integers(65, 300), start_s=st.floats(0, 1e6))
 def test_durations_are_bit_identical_to_single_steps(model: StepTime, batch: Batch, n: int, start_s: float) -> None:
