@@ -1,0 +1,42 @@
+"""Tasks done by this process, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Self
+
+from simqueue.execution.contract import Failed, R, T
+
+
+class ThisProcess:
+    """The executor without any other process."""
+
+    workers = 1
+
+    def pays(self, seconds: float) -> bool:
+        """Return False: the caller is as fast."""
+        return False
+
+    def unordered(self, function: Callable[[T], R], tasks: Iterable[T]) -> Iterator[tuple[int, R | Failed]]:
+        """Do each task when its outcome is asked for; see `Executor`."""
+        for number, task in enumerate(tasks):
+            yield number, done(function, task)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Do nothing: there are no processes to end."""
+
+
+def done(function: Callable[[T], R], task: T) -> R | Failed:
+    """Return the outcome of a task."""
+    try:
+        return function(task)
+    except Exception as error:
+        return Failed(str(error), type(error).__name__, exception=error)
+    except SystemExit as error:  # of a program's own scheduler: it ends the task, not everything
+        return Failed(f"exit with {error.code!r}", type(error).__name__)
