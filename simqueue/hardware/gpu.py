@@ -12,6 +12,7 @@ from simqueue.hardware.allreduce import AllReduce, AllReduceSettings
 from simqueue.hardware.grouped import GroupedGemm, GroupedGemmSettings
 from simqueue.hardware.power import Power, PowerSettings
 from simqueue.hardware.precision import WeightFormat
+from simqueue.hardware.price import Price, PriceSettings
 from simqueue.settings import Count, Settings, invalid
 
 MIB = 2**20
@@ -46,6 +47,8 @@ class Gpu:
         Measured computation of experts by format of their weights; empty: none was measured.
     power : Power or None
         Electrical power; None: it was not measured.
+    price : Price or None
+        An example of what it costs to rent; None: unknown.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Gpu:
     allreduces: tuple[tuple[int, AllReduce], ...] = ()
     grouped_gemms: tuple[tuple[WeightFormat, GroupedGemm], ...] = ()
     power: Power | None = None
+    price: Price | None = None
 
     def allreduce(self, gpus: int) -> AllReduce | None:
         """Return the measured all-reduce over this number of GPUs; None if it was not measured."""
@@ -134,6 +138,9 @@ class GpuSettings(Settings):
     )
     power: PowerSettings | None = Field(
         default=None, description="measured power, for the energy that `simqueue explain` shows; null: unknown"
+    )
+    price: PriceSettings | None = Field(
+        default=None, description="what one costs, where usd_per_gpu_hour is not given; null: unknown"
     )
 
     @model_validator(mode="after")

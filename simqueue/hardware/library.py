@@ -139,6 +139,7 @@ def _gpu(settings: GpuSettings, description: str = "") -> Gpu:
         allreduces=tuple((measured.gpus, measured.measured()) for measured in settings.allreduces),
         grouped_gemms=tuple((measured.weights, measured.measured()) for measured in settings.grouped_gemms),
         power=None if settings.power is None else settings.power.measured(),
+        price=None if settings.price is None else settings.price.known(),
     )
 
 
@@ -195,6 +196,8 @@ def gpu_rows() -> list[dict[str, Any]]:
             "link": gpu.link,
             "link_gb_per_s_one_way": None if gpu.link_bytes_per_s is None else gpu.link_bytes_per_s / 1e9,
             "ridge_flops_per_byte": gpu.ridge_flops_per_byte,
+            "usd_per_hour": None if gpu.price is None else gpu.price.usd_per_hour,
+            "priced_in": None if gpu.price is None else gpu.price.month,
         }
         for gpu in gpus
     ]

@@ -107,6 +107,8 @@ def _merged(scenario: Scenario, policy: str, group: GroupSettings) -> dict[str, 
     """
     base, own = plain(scenario.policy(policy)), plain(group.own_keys)
     base.pop("fleet", None)
+    if "gpu" in own and own["gpu"] != base.get("gpu") and not isinstance(base.get("usd_per_gpu_hour"), dict):
+        base.pop("usd_per_gpu_hour", None)  # the price of another GPU
     if any(choice.key in own and own[choice.key] != base.get(choice.key) for choice in CHOICES):
         base = {key: value for key, value in base.items() if key in PolicySettings.model_fields}
     cache = own.get("kv_cache")

@@ -15,6 +15,7 @@ from simqueue.datafiles.yamlfile import Document
 from simqueue.errors import Problem
 from simqueue.frontend import FrontEndSettings
 from simqueue.hardware import DtypeSettings, GpuChoice, ModelChoice
+from simqueue.hardware.price import UsdPerGpuHour
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.names import LONGEST_NAME, PLAIN_RULE, is_plain
 from simqueue.scenario.fleet import FleetSettings
@@ -35,8 +36,8 @@ from simqueue.workload.slo import SloSettings, of_run
 
 _NAME = re.compile(r"[^\W_][\w.-]*")  # letters and digits of all scripts
 _UNFIT = re.compile(r"[^\w.-]+")
-_NULL_COUNTS = ("gpu", "step_time", "front_end", "max_model_len", "fleet")
-"""Keys of policies for which null is a value: no GPU, the roofline, no limit, no fleet."""
+_NULL_COUNTS = ("gpu", "usd_per_gpu_hour", "step_time", "front_end", "max_model_len", "fleet")
+"""Keys of policies for which null is a value: no GPU, its example price, the roofline, no limit, no fleet."""
 
 
 class Scenario(Settings):
@@ -62,6 +63,12 @@ class Scenario(Settings):
         None, description="a name from `simqueue list gpus`, a path to a YAML file, or an inline mapping"
     )
     tensor_parallel: int = Field(1, ge=1, description="GPUs that share the model", json_schema_extra={"unit": "GPUs"})
+    usd_per_gpu_hour: UsdPerGpuHour | None = Field(
+        None,
+        description="price of one GPU: a number for the GPU that is given beside it, or GPU -> price; null: the "
+        "example in the GPU's own file, if there is one",
+        json_schema_extra={"unit": "USD/hour"},
+    )
     step_time: StepTimeSettings | None = Field(
         None,
         description="duration of a step; null: the roofline of model and gpu, which must both be given",
@@ -195,7 +202,12 @@ class Scenario(Settings):
         policy = self.policy(policy_name)
         own = getattr(policy, key)
         null_counts = key in policy.model_fields_set and key in _NULL_COUNTS
-        return own if own is not None or null_counts else getattr(self, key)
+        if own is not None or null_counts:
+            return own
+        of_all = getattr(self, key)
+        # a number is the price of the scenario's GPU, and of no other one
+        is_other = key == "usd_per_gpu_hour" and policy.gpu not in (None, self.gpu)
+        return None if is_other and isinstance(of_all, float) else of_all
 
     def fleet_of(self, policy_name: str) -> FleetSettings | None:
         """Return the fleet of a policy; None: one replica, without a router."""

@@ -14,6 +14,7 @@ from pydantic_core import CoreSchema
 from simqueue.engines import ENGINES
 from simqueue.frontend import FrontEndSettings
 from simqueue.hardware import GpuChoice
+from simqueue.hardware.price import UsdPerGpuHour
 from simqueue.kvcache.settings import KVCacheSettings
 from simqueue.names import nearest, unknown
 from simqueue.scenario.fleet import FleetSettings
@@ -31,6 +32,11 @@ class PolicySettings(Settings):
         ge=1,
         description="GPUs of this policy; overrides the scenario's",
         json_schema_extra={"unit": "GPUs"},
+    )
+    usd_per_gpu_hour: UsdPerGpuHour | None = Field(
+        None,
+        description="price of one GPU of this policy; overrides the scenario's, which as a number is only for its GPU",
+        json_schema_extra={"unit": "USD/hour"},
     )
     step_time: StepTimeSettings | None = Field(
         None, description="step time of this policy; replaces the scenario's as a whole"

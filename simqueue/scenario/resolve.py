@@ -18,6 +18,7 @@ from simqueue.scenario.groups import Part, parts_of
 from simqueue.scenario.measured import measured_card, other_version, with_measured_servers
 from simqueue.scenario.policies import EnginePolicy, PolicySettings
 from simqueue.scenario.pool import Hardware, Lengths, pool_blocks, unknown_activations, unstartable
+from simqueue.scenario.prices import usd_per_gpu_hour
 from simqueue.scenario.resolve_fleet import resolved_fleet
 from simqueue.scenario.resolved import ResolvedCache, ResolvedPolicy, ResolvedScenario
 from simqueue.scenario.systems import GroupOfSystem, System
@@ -145,6 +146,7 @@ def _policy(scenario: Scenario, name: str) -> ResolvedPolicy:
         model=model,
         gpu=gpu,
         tensor_parallel=tensor_parallel,
+        usd_per_gpu_hour=usd_per_gpu_hour(scenario.value_for(name, "usd_per_gpu_hour"), gpu),
         step_time=_step_time(scenario, name, hardware),
         front_end=_front_end(scenario.value_for(name, "front_end")),
         kv_cache=resolved_cache,

@@ -80,6 +80,8 @@ class ResolvedPolicy:
     gpu : Gpu or None
     tensor_parallel : int
         GPUs that share the model.
+    usd_per_gpu_hour : float or None
+        Price of one of them; None: unknown.
     step_time : StepTime
         How long a step takes.
     front_end : FrontEndTimes or None
@@ -101,6 +103,7 @@ class ResolvedPolicy:
     model: Model | None
     gpu: Gpu | None
     tensor_parallel: int
+    usd_per_gpu_hour: float | None
     step_time: StepTime
     front_end: FrontEndTimes | None
     kv_cache: ResolvedCache

@@ -11,7 +11,16 @@ from typing import Any, Self
 from simqueue.datafiles.yamlfile import Document
 from simqueue.errors import InputError, KeyPath, Problem, show
 
-SYSTEM_KEYS = ("gpu", "tensor_parallel", "step_time", "step_time_factor", "front_end", "kv_cache", "max_model_len")
+SYSTEM_KEYS = (
+    "gpu",
+    "tensor_parallel",
+    "usd_per_gpu_hour",
+    "step_time",
+    "step_time_factor",
+    "front_end",
+    "kv_cache",
+    "max_model_len",
+)
 """Top-level keys that a policy, and a group of its replicas, can also have for itself."""
 
 SHARED_KEYS = (*SYSTEM_KEYS, "fleet")
