@@ -54,6 +54,8 @@ def scaled(step_time: StepTime, factor: float) -> StepTime:
             factor * step_time.per_decode_s,
             factor * step_time.per_context_token_s,
         )
+    if isinstance(step_time, ScaledStepTime):
+        return ScaledStepTime(step_time.inner, factor * step_time.factor)
     return ScaledStepTime(step_time, factor)
 
 
