@@ -76,6 +76,14 @@ Workers = Annotated[
         help="Processes that share the replications, at most one per core, which is the default.",
     ),
 ]
+WithModelError = Annotated[
+    bool,
+    typer.Option(
+        "--with-model-error",
+        help="Run also with step times that are off by the published error of their preset, in both directions. Needs "
+        "three times as long.",
+    ),
+]
 Percentiles = Annotated[
     str | None,
     typer.Option(

@@ -95,7 +95,14 @@ def about_percentiles(metrics: Sequence[str]) -> list[str]:
     return [text] if any(map(is_percentile, metrics)) else []
 
 
-def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> list[Compared]:
+def compared(
+    result: Result,
+    baseline: str | None,
+    metrics: Sequence[str],
+    base_result: Result | None = None,
+    *,
+    confidence: float | None = None,
+) -> list[Compared]:
     """Compare every other policy of a result with a baseline.
 
     Parameters
@@ -106,6 +113,11 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
         None: the first policy.
     metrics : sequence of str
         Columns of the summary.
+    base_result : Result, optional
+        The result that the values of the baseline are taken from, with the same policies, replications and requests;
+        by default the same one.
+    confidence : float, optional
+        Nominal coverage; by default that of the result.
 
     Raises
     ------
@@ -113,30 +125,27 @@ def compared(result: Result, baseline: str | None, metrics: Sequence[str]) -> li
         For an unknown policy.
     """
     check_names(result.policies, baseline, (), ())
+    source, sure = base_result or result, confidence or result.confidence
     base = result.policies[0] if baseline is None else baseline
     keys = [(metric, policy) for metric in metrics for policy in result.policies if policy != base]
     pairs: dict[tuple[str, str], Pairs] = {}
     missing = {}
     for key in keys:
         metric, policy = key
-        values, base_values = (_known(result.values(name, metric)) for name in (policy, base))
+        values, base_values = _known(result.values(policy, metric)), _known(source.values(base, metric))
         if values is None or base_values is None:
-            missing[key] = why_no_values(result, (policy, base), metric)
+            missing[key] = why_no_values(*((result, [policy]) if values is None else (source, [base])), metric)
         else:
             pairs[key] = (without_noise(values, base_values), base_values)
-    corrected = all_paired(pairs, result.confidence)
+    corrected = all_paired(pairs, sure)
+    verdicts = {
+        key: found.verdict(better(key[0]), confidence=sure) if result.replicated else None
+        for key, found in corrected.items()
+    }
     return [
-        Compared(metric, policy, base, corrected.get((metric, policy)), _verdict(result, metric, policy, corrected))
-        if (metric, policy) in corrected
-        else Compared(metric, policy, base, None, missing[metric, policy])
+        Compared(metric, policy, base, corrected.get((metric, policy)), (verdicts | missing)[metric, policy])
         for metric, policy in keys
     ]
-
-
-def _verdict(result: Result, metric: str, policy: str, found: dict[tuple[str, str], Comparison]) -> str | None:
-    if not result.replicated:
-        return None
-    return found[metric, policy].verdict(better(metric), confidence=result.confidence)
 
 
 def _known(values: list[float | None]) -> list[float] | None:

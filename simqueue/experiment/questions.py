@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import InputError
 from simqueue.experiment.comparing import DEFAULT_METRICS, compared
+from simqueue.experiment.held import held
 from simqueue.experiment.metric_names import check_names, numeric_columns
 from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.replication import Progress
@@ -55,6 +57,7 @@ def compare(
     seed: int | None = None,
     progress: Progress | None = None,
     workers: int | None = None,
+    with_model_error: bool = False,
 ) -> pd.DataFrame:
     """Run a scenario several times and compare its policies on the same traffic.
 
@@ -68,6 +71,9 @@ def compare(
         Columns of the summary.
     replications : int, optional
         See `to_compare`.
+    with_model_error : bool
+        Also compare with the step times of each policy off by the published error of its preset. The table has another
+        column `holds_within_model_error`: holds, flips, not shown, or unknown.
 
     Returns
     -------
@@ -84,8 +90,11 @@ def compare(
     """
     wanted = to_compare(as_resolved(scenario, overrides, seed), replications)
     check_names(wanted.policy_names, baseline, metrics, numeric_columns(wanted))
-    result = run(wanted, progress=progress, workers=workers)
-    return _table([row.plain() for row in compared(result, baseline, metrics)])
+    runs = partial(run, progress=progress, workers=workers)
+    if with_model_error:
+        rows = held(wanted, runs, baseline, metrics).rows
+        return _table([{**one.row.plain(), "holds_within_model_error": one.holds} for one in rows])
+    return _table([row.plain() for row in compared(runs(wanted), baseline, metrics)])
 
 
 def capacity(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from simqueue import __version__
 from simqueue.errors import InputError, show
+from simqueue.experiment.at_errors import widened
 from simqueue.experiment.hidden_time import hidden_time_notes
 from simqueue.experiment.replication import Progress, Replication
 from simqueue.experiment.replications import all_replications
@@ -42,6 +44,7 @@ def run(
     check: bool | None = None,
     workers: int | None = None,
     stream_to: str | Path | Place | None = None,
+    with_model_error: bool = False,
 ) -> Result:
     """Run every policy of a scenario on the same requests.
 
@@ -67,6 +70,9 @@ def run(
         Parquet. Memory then does not grow with the run. Only with a single replication. It must be missing, empty, or
         an earlier stream, which is replaced when the run has ended; until then, and if the run is stopped, the tables
         are in ``NAME.partial``, in parts.
+    with_model_error : bool
+        Also run with the step times of each policy off by the published error of its preset, in both directions, and
+        widen the intervals of the summary to what these runs give. Not with `stream_to`.
 
     Returns
     -------
@@ -82,6 +88,10 @@ def run(
     if stream_to is not None and (not isinstance(stream_to, str | Path | Place) or stream_to == ""):
         raise InputError(f"stream_to = {show(stream_to)}: must be the path of a folder")
     chosen = as_resolved(scenario, overrides, seed)
+    if with_model_error:
+        if stream_to is not None:
+            raise InputError("stream_to: cannot be combined with with_model_error, which needs several runs")
+        return widened(chosen, partial(run, progress=progress, check=check, workers=workers))
     played, notes = _as_often_as_it_differs(chosen)
     verified = os.environ.get(CHECK_SWITCH) == "1" if check is None else check
     if stream_to is None:

@@ -10,6 +10,7 @@ from simqueue.report.layout import Entry, Section, by_name
 from simqueue.results.latencies import GOOD, parsed
 from simqueue.results.replicated import missing_values, values_needed
 from simqueue.results.steadiness import STEADY
+from simqueue.results.widened import widening_note
 from simqueue.workload.slo import of_requests
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ def notes(result: ResultView) -> list[str]:
         lines.append(f"0 for all policies: {', '.join(found.zero)}")
     if result.replicated:
         lines.append(f"±: half the {100 * result.confidence:g} % interval over replications; [ends] if it is lopsided")
+    widening = widening_note(rows)
+    if widening is not None:
+        lines.append(widening)
     if any(row.get("window") == STEADY for row in rows):
         lines.append(
             f"window: {_window(result, rows)}; throughput and goodput: what leaves or is made in it; latencies: "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -19,18 +20,23 @@ from simqueue.results import export, fleettables, store, tables
 from simqueue.results.cautions import cautions
 from simqueue.results.classes import ALL_CLASSES
 from simqueue.results.display import Displayed
+from simqueue.results.objectives import judged_limits
 from simqueue.results.onerun import BATCH_MEANS, OneRunInterval, one_run_intervals
 from simqueue.results.policyrun import PolicyRun
 from simqueue.results.replicated import missing_values
 from simqueue.results.steadiness import OfferedLoad
 from simqueue.results.summaries import Summaries
 from simqueue.results.summary import Row, check_slo
+from simqueue.results.widened import Widening
 from simqueue.statistics.gapcurve import gap_curve
 from simqueue.statistics.intervals import CONFIDENCE
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+_FROM_SUMMARY = ("summary", "warnings")
+"""Attributes that are computed from the rows of the summary, once."""
 
 
 class Result(Displayed):
@@ -92,8 +98,17 @@ class Result(Displayed):
         self.origins = dict(origins or {})
         self.base_dir = base_dir
         self._own_warnings = tuple(warnings)
+        self._widening: Widening | None = None
         chosen = (self.scenario.get("summary") or {}).get("percentiles") or ()
         self._summaries = Summaries(self.runs, self.slo, self.class_slo, dict(offered or {}), confidence, chosen)
+
+    def widened(self, by: Widening) -> Result:
+        """Return the same result with wider intervals in its summary."""
+        made = copy(self)
+        for name in _FROM_SUMMARY:
+            made.__dict__.pop(name, None)
+        made._widening = by
+        return made
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -145,7 +160,8 @@ class Result(Displayed):
     @property
     def summary_rows(self) -> tuple[Row, ...]:
         """The summary as dicts of plain values, None if undefined; replications become means with intervals."""
-        return self._summaries.of_policies
+        rows, by = self._summaries.of_policies, self._widening
+        return rows if by is None else tuple(judged_limits(row, self.slo, self.class_slo) for row in by.applied(rows))
 
     @property
     def group_rows(self) -> tuple[Row, ...]:
@@ -160,7 +176,9 @@ class Result(Displayed):
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """One line per warning: those of the scenario, of its runs, of its policies. Equal ones name all policies."""
-        return cautions(self.runs, self._summaries, self._own_warnings)
+        rows, by = self._summaries.of_policies, self._widening
+        told = () if by is None else [f"{policy}: {line}" for policy, line in by.undefined(rows)]
+        return cautions(self.runs, self._summaries, (*self._own_warnings, *told))
 
     def rows_of(self, policy: str) -> list[Row]:
         """Return the rows of all requests of a policy, one per replication in order."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from simqueue.cli.actions.common import load_scenario, print_json, print_warnings, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.experiment.best import Ranked, Selection
 from simqueue.experiment.best import best as select
+from simqueue.experiment.best_at_errors import best_at_errors
 from simqueue.experiment.comparing import about_percentiles
 from simqueue.outputs import Outputs
 from simqueue.report.lines import metric_label, number
@@ -24,6 +26,7 @@ def best(
     zone: str,
     confidence: float,
     max_replications: int,
+    with_model_error: bool,
     out: Path | None,
     workers: int | None,
     json_: bool,
@@ -34,8 +37,8 @@ def best(
     with Outputs() as outputs:
         folder = None if out is None else outputs.folder(out, store.MARKER)
         with progress_bar(loaded.name, quiet=quiet) as progress:
-            found = select(
-                loaded,
+            search = partial(
+                select,
                 metric=metric,
                 largest=largest,
                 zone=zone,
@@ -44,12 +47,17 @@ def best(
                 workers=workers,
                 progress=progress,
             )
+            held = best_at_errors(loaded.resolve(), search) if with_model_error else None
+            found = search(loaded) if held is None else held.selection
         written = [] if folder is None else found.save(folder)
     if json_:
-        print_json({"scenario": loaded.name, "warnings": list(found.result.warnings), **found.plain()})
+        plain = found.plain() if held is None else held.plain()
+        print_json({"scenario": loaded.name, "warnings": list(found.result.warnings), **plain})
         return
     print_warnings(found.result.warnings)
     _show(found, zone)
+    for line in () if held is None else held.lines():
+        say(line)
     for path in written:
         say(f"written: {path}")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from simqueue.cli.actions.common import load_scenario, print_json, print_warnings, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.experiment import run
 from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, about_percentiles, compared
+from simqueue.experiment.held import HeldTable, held
 from simqueue.experiment.metric_names import check_names, numeric_columns
 from simqueue.experiment.questions import to_compare
 from simqueue.report.lines import metric_label
@@ -20,6 +22,7 @@ def compare(
     baseline: str | None,
     metric: list[str] | None,
     replications: int | None,
+    with_model_error: bool,
     workers: int | None,
     json_: bool,
     quiet: bool,
@@ -29,17 +32,37 @@ def compare(
     metrics = metric or DEFAULT_METRICS
     check_names(loaded.policy_names, baseline, metrics, numeric_columns(loaded))
     with progress_bar(loaded.name, quiet=quiet) as progress:
-        result = run(loaded, progress=progress, workers=workers)
-    rows = compared(result, baseline, metrics)
+        runs = partial(run, progress=progress, workers=workers)
+        if with_model_error:
+            found = held(loaded, runs, baseline, metrics)
+            result, rows, plain = found.result, [one.row for one in found.rows], [one.plain() for one in found.rows]
+        else:
+            found, result = None, runs(loaded)
+            rows = compared(result, baseline, metrics)
+            plain = [row.plain() for row in rows]
     if json_:
-        comparisons = [row.plain() for row in rows]
-        print_json({"scenario": loaded.name, "warnings": list(result.warnings), "comparisons": comparisons})
+        print_json({"scenario": loaded.name, "warnings": list(result.warnings), "comparisons": plain})
         return
     print_warnings(result.warnings)
     if result.replicated:
         _show(rows, result.confidence)
     else:
         _show_single(rows)
+    if found is not None:
+        _show_held(found)
+
+
+def _show_held(found: HeldTable) -> None:
+    """Print which verdicts hold within the published errors of the step times."""
+    lines = [one.line for one in found.rows if one.line]
+    for line in sorted(lines, key=lambda line: not line.startswith("flips")):
+        say(line)
+    held_rows = sum(one.holds == "holds" for one in found.rows)
+    known = sum(one.holds != "unknown" for one in found.rows)
+    errors = ", ".join(f"{name} {100 * one.share:.3g} %" for name, one in found.errors.known.items() if one.share)
+    say(f"within the published error of the step times ({errors}), {held_rows} of {known} verdicts hold")
+    if found.errors.unknown_note:
+        say(found.errors.unknown_note)
 
 
 def _show(rows: list[Compared], confidence: float) -> None:

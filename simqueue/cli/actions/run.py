@@ -56,12 +56,16 @@ def run(
     replications: int | None,
     percentiles: str | None,
     metrics: str | None,
+    with_model_error: bool,
     workers: int | None,
     quiet: bool,
 ) -> None:
     """Run each scenario, write its files, and print its table or its JSON object."""
     if json_ and json_summary:
         raise InputError("--json and --json-summary: only one of them can be given")
+    for flag, is_given in (("--stream", stream is not None), ("--intervals", intervals is not None)):
+        if with_model_error and is_given:
+            raise InputError(f"--with-model-error, {flag}: only one of them can be given")
     overrides = [*(set_ or ()), *summary_overrides(percentiles, metrics)]
     if intervals is not None:
         check_method(intervals)
@@ -77,7 +81,7 @@ def run(
         several = len(loaded) > 1
 
     def do(job: _Job) -> None:
-        result = _result(job, workers, quiet=quiet)
+        result = _result(job, workers, with_model_error=with_model_error, quiet=quiet)
         written = _write(result, job, figures=not no_figures)
         if as_json:
             print_json_text(result.to_json(requests=not json_summary, intervals=intervals))
@@ -178,11 +182,17 @@ def _do_all(do: Callable[[_Job], None], jobs: Sequence[_Job]) -> None:
         raise typer.Exit(FAILED)
 
 
-def _result(job: _Job, workers: int | None, *, quiet: bool) -> Result:
+def _result(job: _Job, workers: int | None, *, with_model_error: bool, quiet: bool) -> Result:
     """Run a scenario. If a streamed run is stopped, say where its tables are."""
     try:
         with progress_bar(job.scenario.name, quiet=quiet) as progress:
-            return run_scenario(job.scenario, progress=progress, workers=workers, stream_to=job.stream)
+            return run_scenario(
+                job.scenario,
+                progress=progress,
+                workers=workers,
+                stream_to=job.stream,
+                with_model_error=with_model_error,
+            )
     except BaseException:
         if job.stream is not None and job.stream.keeps_partial():
             typer.echo(f"note: what was written until then is in {job.stream.partial_path}, in parts", err=True)

@@ -21,6 +21,7 @@ from simqueue.cli.options import (
     Scenario,
     Seed,
     Set,
+    WithModelError,
     Workers,
 )
 
@@ -78,6 +79,7 @@ def run(
     replications: Replications = None,
     percentiles: Percentiles = None,
     metrics: Metrics = None,
+    with_model_error: WithModelError = False,
     workers: Workers = None,
     quiet: Quiet = False,
     import_: Import = None,
@@ -86,7 +88,7 @@ def run(
     """Run scenarios and compare their policies.
 
     All policies of a scenario get the same requests. Prints warnings, a table with one column per policy, and the
-    files written.
+    files written. With --with-model-error, intervals are widened to what the runs at both ends of the error give.
 
     If one of several scenarios fails, the others are run, and the command exits with 1.
     """
@@ -139,6 +141,7 @@ def compare(
         Option("--metric", metavar="COLUMN", help="Column of the summary to compare. Repeatable."),
     ] = None,
     replications: Replications = None,
+    with_model_error: WithModelError = False,
     workers: Workers = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -153,6 +156,9 @@ def compare(
 
     If the scenario sets no number of replications, 10 are run. If nothing in the traffic is random, as in a recorded
     trace, each policy runs once, and the differences have no intervals.
+
+    With --with-model-error, a line names each verdict that is another one at the ends of the error. Policies with the
+    same preset on the same GPUs are off together; others in all combinations.
     """
 
 
@@ -186,6 +192,7 @@ def best(
     max_replications: Annotated[
         int, Option("--max-replications", metavar="N", min=10, help="End without a decision after this many.")
     ] = 1000,
+    with_model_error: WithModelError = False,
     out: Annotated[
         Path | None,
         Option("--out", metavar="DIR", help="Folder for the tables of all runs. Default: none are written."),
@@ -202,6 +209,8 @@ def best(
     hardly be the best are dropped and not run any further. The policy that is left is, with the given probability, the
     best or within the zone of the best. Prints the ranking, which policies are not told apart from the best, and the
     number of runs, beside the number that equal allocation (no policy is dropped) would have taken.
+
+    With --with-model-error, a line says if another policy is the best at an end of the error.
     """
 
 
