@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral
 
 from simqueue.errors import InputError, show
 from simqueue.execution.contract import Executor
 from simqueue.execution.here import ThisProcess
+from simqueue.execution.local import LocalProcesses
 
 
 def executor(workers: int | None = None, dask: str | None = None) -> Executor:
@@ -27,7 +31,27 @@ def executor(workers: int | None = None, dask: str | None = None) -> Executor:
     if workers is not None and dask is not None:
         raise InputError(f"--workers {show(workers)}: a cluster (--dask) has its own number of workers")
     check_workers(workers)
-    return ThisProcess()
+    cores = os.cpu_count() or 1
+    used = cores if workers is None else min(int(workers), cores)
+    if used == 1 or not LocalProcesses.possible:
+        return ThisProcess()
+    return LocalProcesses(used, chosen=workers is not None)
+
+
+@contextmanager
+def opened(workers: int | Executor | None) -> Iterator[Executor]:
+    """Open the executor that a parameter `workers` stands for; one that the caller has opened stays open.
+
+    Raises
+    ------
+    InputError
+        As for `executor`.
+    """
+    if isinstance(workers, Executor):
+        yield workers
+    else:
+        with executor(workers) as made:
+            yield made
 
 
 def check_workers(workers: int | None) -> None:

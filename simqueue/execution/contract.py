@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import NoReturn, Protocol, Self, TypeVar
+from typing import NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
 from simqueue.errors import RunError
 
@@ -52,6 +52,7 @@ class Failed:
         raise self.exception
 
 
+@runtime_checkable
 class Executor(Protocol):
     """Does tasks, and hands their outcomes over as they come. A context manager; its end ends all its processes."""
 

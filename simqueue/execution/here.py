@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback as tracebacks
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Self
@@ -32,11 +33,12 @@ class ThisProcess:
         """Do nothing: there are no processes to end."""
 
 
-def done(function: Callable[[T], R], task: T) -> R | Failed:
-    """Return the outcome of a task."""
+def done(function: Callable[[T], R], task: T, *, elsewhere: bool = False) -> R | Failed:
+    """Return the outcome of a task. With `elsewhere`, a failure says where it was raised: its frames do not travel."""
     try:
         return function(task)
     except Exception as error:
-        return Failed(str(error), type(error).__name__, exception=error)
+        text = tracebacks.format_exc() if elsewhere else ""
+        return Failed(str(error), type(error).__name__, exception=error, traceback=text)
     except SystemExit as error:  # of a program's own scheduler: it ends the task, not everything
         return Failed(f"exit with {error.code!r}", type(error).__name__)
