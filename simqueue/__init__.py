@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from simqueue import theory
     from simqueue.errors import InputError, RunError, SimqueueError
+    from simqueue.execution import executor
     from simqueue.experiment import rare, run
     from simqueue.experiment.best import best
     from simqueue.experiment.questions import capacity, compare
@@ -35,6 +36,7 @@ __all__ = [
     "best",
     "capacity",
     "compare",
+    "executor",
     "load_result",
     "load_scenario",
     "rare",
@@ -53,6 +55,7 @@ _SOURCES = {
     "best": "simqueue.experiment.best:best",
     "capacity": "simqueue.experiment.questions:capacity",
     "compare": "simqueue.experiment.questions:compare",
+    "executor": "simqueue.execution:executor",
     "load_result": "simqueue.results.stored:read_result",
     "load_scenario": "simqueue.scenario:load",
     "rare": "simqueue.experiment.rare:",

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from simqueue.cli import run_command
-from simqueue.experiment import replications
+from simqueue.execution import local
 from simqueue.experiment.runner import CHECK_SWITCH
 from simqueue.results.result import Result
 
@@ -23,7 +23,7 @@ from .helpers.profiles import register_profiles
 
 os.environ[CHECK_SWITCH] = "1"
 # tests run side by side already: only those that ask for worker processes start them
-replications._WORTH_STARTING_WORKERS_S = math.inf
+local._WORTH_STARTING_S = math.inf
 
 # studies/ and benchmarks/ are not installed. At the end of the path, so that simqueue is the installed package.
 sys.path.append(str(Path(__file__).parents[1]))

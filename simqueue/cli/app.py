@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
 from typing import Annotated, Any, cast
@@ -65,7 +66,8 @@ def application(first: str | None) -> typer.Typer:
 def _run_when_called(command: Command) -> Callable[..., None]:
     """Return a function with the signature of `command` that imports and calls the action of the command.
 
-    The action does not get `debug`, which `outcome` reads, and `import_`, which is done before.
+    The action does not get `debug`, which `outcome` reads, and `import_`, which is done before. The executor that
+    `workers` and `dask` stand for is its `workers`, and is open while the action runs.
     """
 
     @wraps(command.declared)
@@ -73,10 +75,23 @@ def _run_when_called(command: Command) -> Callable[..., None]:
         values.pop("debug", None)
         if files := values.pop("import_", None):
             import_module("simqueue.cli.imports").import_files(files)
-        module, _, name = command.action.partition(":")
-        getattr(import_module(f"simqueue.cli.actions.{module}"), name)(**values)
+        with _executor(values):
+            module, _, name = command.action.partition(":")
+            getattr(import_module(f"simqueue.cli.actions.{module}"), name)(**values)
 
     return call
+
+
+@contextmanager
+def _executor(values: dict[str, Any]) -> Iterator[None]:
+    """Open the executor of a command that has one."""
+    if "workers" not in values:
+        yield
+        return
+    execution = import_module("simqueue.execution")  # most commands do without
+    with execution.executor(values["workers"], values.pop("dask", None)) as where:
+        values["workers"] = where
+        yield
 
 
 def _print_version(wanted: bool) -> None:

@@ -18,9 +18,9 @@ class Command:
     declared : callable
         A function without a body. Typer takes the options from its signature and the help from its docstring.
     action : str
-        ``module:function`` in `simqueue.cli.actions`. The function takes the same parameters, except `debug` and
-        `import_`. It is imported when the command is run, so that help is shown without loading the libraries that runs
-        need.
+        ``module:function`` in `simqueue.cli.actions`. The function takes the same parameters, except `debug`,
+        `import_` and `dask`; its `workers` is an open executor. It is imported when the command is run, so that help
+        is shown without loading the libraries that runs need.
     """
 
     name: str

@@ -73,7 +73,16 @@ Workers = Annotated[
         "--workers",
         metavar="N",
         min=1,
-        help="Processes that share the replications, at most one per core, which is the default.",
+        help="Processes that share the runs, at most one per core, which is the default.",
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Share the runs among the workers of a Dask cluster, whose scheduler has this address, such as "
+        "tcp://10.0.0.5:8786. Needs simqueue[dask]. Tables are the same bytes.",
     ),
 ]
 WithModelError = Annotated[

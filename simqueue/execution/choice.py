@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from numbers import Integral
 
 from simqueue.errors import InputError, show
-from simqueue.execution.contract import Executor
+from simqueue.execution.contract import Executor, Workers
 from simqueue.execution.here import ThisProcess
 from simqueue.execution.local import LocalProcesses
 
@@ -30,7 +30,9 @@ def executor(workers: int | None = None, dask: str | None = None) -> Executor:
     """
     if workers is not None and dask is not None:
         raise InputError(f"--workers {show(workers)}: a cluster (--dask) has its own number of workers")
-    check_workers(workers)
+    _check(workers)
+    if dask is not None:
+        raise InputError(f"--dask {dask}: this version has no cluster")
     cores = os.cpu_count() or 1
     used = cores if workers is None else min(int(workers), cores)
     if used == 1 or not LocalProcesses.possible:
@@ -39,7 +41,7 @@ def executor(workers: int | None = None, dask: str | None = None) -> Executor:
 
 
 @contextmanager
-def opened(workers: int | Executor | None) -> Iterator[Executor]:
+def opened(workers: Workers) -> Iterator[Executor]:
     """Open the executor that a parameter `workers` stands for; one that the caller has opened stays open.
 
     Raises
@@ -54,7 +56,7 @@ def opened(workers: int | Executor | None) -> Iterator[Executor]:
             yield made
 
 
-def check_workers(workers: int | None) -> None:
+def _check(workers: int | None) -> None:
     """Raise `InputError` unless a number of processes is a whole number >= 1, or None."""
     if workers is not None and (not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1):
         raise InputError(f"workers = {show(workers)}: must be a whole number >= 1")

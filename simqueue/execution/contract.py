@@ -37,8 +37,13 @@ class Failed:
     exception: Exception | None = None
     traceback: str = ""
 
-    def reraise(self) -> NoReturn:
+    def reraise(self, subject: str = "") -> NoReturn:
         """Raise what the task raised, with its type and its text.
+
+        Parameters
+        ----------
+        subject : str
+            Which task it was, for a process that died.
 
         Raises
         ------
@@ -46,7 +51,7 @@ class Failed:
             That of the task. `RunError` if its process died, or if its exception could not be sent here.
         """
         if self.exception is None:
-            raise RunError(f"{self.kind}: {self.error}" if self.kind else self.error)
+            raise RunError(": ".join(part for part in (subject, self.kind, self.error) if part))
         if self.traceback:
             self.exception.add_note(f"In another process:\n{self.traceback}")
         raise self.exception
@@ -98,3 +103,8 @@ class Executor(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
+
+
+Workers = int | Executor | None
+"""Processes of this machine, at most one per core; an executor that is open; or None: one process per core if the work
+is not short."""

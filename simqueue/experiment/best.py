@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import InputError, show
+from simqueue.execution import Executor, Workers, opened
 from simqueue.experiment.metric_names import better, check_names, extras, numeric_columns
 from simqueue.experiment.replication import Progress, Replication
-from simqueue.experiment.replications import Replications, check_workers
+from simqueue.experiment.replications import Replications
 from simqueue.experiment.run_loads import RunLoads
 from simqueue.experiment.runner import as_resolved, result_of
 from simqueue.experiment.warmup import WarmUp, warm_up, with_window
@@ -146,7 +147,7 @@ def best(
     overrides: Sequence[str] = (),
     seed: int | None = None,
     progress: Progress | None = None,
-    workers: int | None = None,
+    workers: Workers = None,
 ) -> Selection:
     """Find the best policy of a scenario with as few runs as needed.
 
@@ -180,15 +181,16 @@ def best(
         If a run fails.
     """
     chosen = as_resolved(scenario, overrides, seed)
-    _check(chosen, metric, confidence, max_replications, workers)
+    _check(chosen, metric, confidence, max_replications)
     share, absolute = zone_of(zone)
-    search = _Search(chosen, metric, _largest(metric, largest), progress, workers)
-    search.up_to(FIRST_STAGE)
-    leading = min(math.fsum(values) / len(values) for values in search.values.values())
-    rule = Rule(len(chosen.policies), absolute if share is None else share * abs(leading), confidence)
-    if rule.zone == 0:
-        raise InputError(f"zone = {show(zone)}: {metric} of the best policy is 0; give a number in its unit")
-    return _selection(search, rule, decided=_settled(search, rule, max_replications))
+    with opened(workers) as where:
+        search = _Search(chosen, metric, _largest(metric, largest), progress, where)
+        search.up_to(FIRST_STAGE)
+        leading = min(math.fsum(values) / len(values) for values in search.values.values())
+        rule = Rule(len(chosen.policies), absolute if share is None else share * abs(leading), confidence)
+        if rule.zone == 0:
+            raise InputError(f"zone = {show(zone)}: {metric} of the best policy is 0; give a number in its unit")
+        return _selection(search, rule, decided=_settled(search, rule, max_replications))
 
 
 def _largest(metric: str, chosen: bool | None) -> bool:
@@ -221,7 +223,7 @@ class _Search:
     """The replications of the policies that are left, and their values: smaller is better."""
 
     def __init__(
-        self, scenario: ResolvedScenario, metric: str, largest: bool, progress: Progress | None, workers: int | None
+        self, scenario: ResolvedScenario, metric: str, largest: bool, progress: Progress | None, where: Executor
     ) -> None:
         self.scenario = scenario
         self.metric = metric
@@ -232,7 +234,7 @@ class _Search:
         self.made: Sequence[Replication] = ()
         self.warm = WarmUp()
         told = None if progress is None else lambda _, done, total: progress(self._stage(total), done, total)
-        self._replications = Replications(scenario, False, told, workers)
+        self._replications = Replications(scenario, where, False, told)
 
     @cached_property
     def loads(self) -> RunLoads:
@@ -316,14 +318,11 @@ def _selection(search: _Search, rule: Rule, *, decided: bool) -> Selection:
     )
 
 
-def _check(
-    scenario: ResolvedScenario, metric: str, confidence: float, max_replications: int, workers: int | None
-) -> None:
+def _check(scenario: ResolvedScenario, metric: str, confidence: float, max_replications: int) -> None:
     if len(scenario.policies) < 2:
         raise InputError(f"{scenario.name}: a selection needs at least two policies; the scenario has one")
     check_names(scenario.policy_names, None, [metric], numeric_columns(scenario))
     check_confidence(confidence)
-    check_workers(workers)
     if isinstance(max_replications, bool) or not isinstance(max_replications, int) or max_replications < FIRST_STAGE:
         raise InputError(f"max_replications = {show(max_replications)}: must be a whole number >= {FIRST_STAGE}")
     if not is_random_run(scenario):

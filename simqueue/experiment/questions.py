@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simqueue.errors import InputError
+from simqueue.execution import Workers, opened
 from simqueue.experiment.comparing import DEFAULT_METRICS, compared
 from simqueue.experiment.held import held
 from simqueue.experiment.metric_names import check_names, numeric_columns
@@ -56,7 +57,7 @@ def compare(
     overrides: Sequence[str] = (),
     seed: int | None = None,
     progress: Progress | None = None,
-    workers: int | None = None,
+    workers: Workers = None,
     with_model_error: bool = False,
 ) -> pd.DataFrame:
     """Run a scenario several times and compare its policies on the same traffic.
@@ -90,11 +91,12 @@ def compare(
     """
     wanted = to_compare(as_resolved(scenario, overrides, seed), replications)
     check_names(wanted.policy_names, baseline, metrics, numeric_columns(wanted))
-    runs = partial(run, progress=progress, workers=workers)
-    if with_model_error:
-        rows = held(wanted, runs, baseline, metrics).rows
-        return _table([{**one.row.plain(), "holds_within_model_error": one.holds} for one in rows])
-    return _table([row.plain() for row in compared(runs(wanted), baseline, metrics)])
+    with opened(workers) as where:
+        runs = partial(run, progress=progress, workers=where)
+        if with_model_error:
+            rows = held(wanted, runs, baseline, metrics).rows
+            return _table([{**one.row.plain(), "holds_within_model_error": one.holds} for one in rows])
+        return _table([row.plain() for row in compared(runs(wanted), baseline, metrics)])
 
 
 def capacity(

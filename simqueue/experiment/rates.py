@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simqueue.errors import InputError
+from simqueue.execution import Workers, opened
 from simqueue.experiment.build import build_all
 from simqueue.experiment.demand import Offered, asked_of, offered
 from simqueue.experiment.policy_load import PolicyLoad, loaded
@@ -92,7 +93,7 @@ def simulated(
     *,
     replications: int,
     requests: int,
-    workers: int | None = None,
+    workers: Workers = None,
     progress: Progress | None = None,
 ) -> list[Point]:
     """Simulate every policy at each rate. The first fifth of the time is warm-up.
@@ -104,30 +105,31 @@ def simulated(
     rates_rps : sequence of float
     replications, requests : int
         Replications at each rate, and requests per replication.
-    workers : int, optional
-        Processes.
+    workers : int or Executor, optional
+        As for `run`.
     progress : callable, optional
         See `Progress`; it counts rates.
     """
     _offered(scenario)
     points = []
-    for done, rate in enumerate(rates_rps):
-        if progress is not None:
-            progress("rates", done, len(rates_rps))
-        varied = scenario.with_(
-            rate_rps=rate,
-            num_requests=requests,
-            replications=replications,
-            precision=None,
-            horizon_s=None,
-            warmup_s=_WARM_UP_SHARE * requests / rate,
-        )
-        result = run(varied, workers=workers)
-        points += [
-            _point(result, str(row["policy"]), rate, unsteady(row))
-            for row in result.summary_rows
-            if row["request_class"] == ALL_CLASSES
-        ]
+    with opened(workers) as where:
+        for done, rate in enumerate(rates_rps):
+            if progress is not None:
+                progress("rates", done, len(rates_rps))
+            varied = scenario.with_(
+                rate_rps=rate,
+                num_requests=requests,
+                replications=replications,
+                precision=None,
+                horizon_s=None,
+                warmup_s=_WARM_UP_SHARE * requests / rate,
+            )
+            result = run(varied, workers=where)
+            points += [
+                _point(result, str(row["policy"]), rate, unsteady(row))
+                for row in result.summary_rows
+                if row["request_class"] == ALL_CLASSES
+            ]
     return points
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from simqueue.execution import Executor, ThisProcess
 from simqueue.experiment.build import build_all
 from simqueue.experiment.fleets import parts, rules, steps_of_group, systems
 from simqueue.experiment.replicas_apart import played_apart
@@ -25,6 +26,7 @@ from simqueue.traffic import Traffic
 if TYPE_CHECKING:
     from simqueue.results.streaming import Stream
 
+_HERE: Final = ThisProcess()
 Progress = Callable[[str, int, int], None]
 """Called with the name of the policy, the number of requests that have ended, and the expected number of requests. With
 several replications it is called with ``replications``, the number that are done, and the expected number."""
@@ -66,7 +68,7 @@ def replicate(
     check: bool,
     progress: Progress | None = None,
     stream: Stream | None = None,
-    workers: int | None = 1,
+    where: Executor = _HERE,
 ) -> Replication:
     """Run every policy once, on the requests of one replication.
 
@@ -81,8 +83,8 @@ def replicate(
         See `Progress`.
     stream : Stream, optional
         Where the tables of each policy are written during the run. They are then not kept in memory.
-    workers : int or None
-        Processes for the replicas of a fleet that are independent; None: as many as are worth it.
+    where : Executor
+        Plays the replicas of a fleet that are independent.
     """
     built = build_all(scenario)
     traffic = make_traffic(scenario, number, kept=stream is None)
@@ -95,7 +97,7 @@ def replicate(
         if policy.fleet is None:
             recording = Simulation(traffic, built[name], policy.step_time, chosen, on_end, sinks=sinks).run()
         else:
-            recording = _play_fleet(scenario, policy.fleet, number, traffic, chosen, on_end, sinks, workers)
+            recording = _play_fleet(scenario, policy.fleet, number, traffic, chosen, on_end, sinks, where)
         runs.append(
             PolicyRun(name, number, replace(recording, warnings=(*recording.warnings, *_outside(policy, recording))))
         )
@@ -112,12 +114,12 @@ def _play_fleet(
     chosen: RunOptions,
     on_end: Callable[[int], None] | None,
     sinks: Sinks | None,
-    workers: int | None,
+    where: Executor,
 ) -> Recording:
     """Play one replication of a fleet, over several processes if that is possible and worth it."""
     own = parts(scenario, fleet)
     if sinks is None:
-        recording = played_apart(traffic, own, rules(scenario, fleet, number), chosen, workers, on_end)
+        recording = played_apart(traffic, own, rules(scenario, fleet, number), chosen, where, on_end)
         if recording is not None:
             return recording
     return FleetSimulation(traffic, own, rules(scenario, fleet, number), chosen, on_end, sinks).run()

@@ -10,6 +10,7 @@ from typing import Any
 
 from simqueue import __version__
 from simqueue.errors import InputError, show
+from simqueue.execution import Executor, Workers, opened
 from simqueue.experiment.at_errors import widened
 from simqueue.experiment.hidden_time import hidden_time_notes
 from simqueue.experiment.replication import Progress, Replication
@@ -42,7 +43,7 @@ def run(
     seed: int | None = None,
     progress: Progress | None = None,
     check: bool | None = None,
-    workers: int | None = None,
+    workers: Workers = None,
     stream_to: str | Path | Place | None = None,
     with_model_error: bool = False,
 ) -> Result:
@@ -62,9 +63,9 @@ def run(
     check : bool, optional
         Check the invariants of the run after every step. By default the environment variable SIMQUEUE_CHECK decides
         (1: yes).
-    workers : int, optional
-        Number of processes for replications, at most one per core, which is the default. The result does not depend on
-        it.
+    workers : int or Executor, optional
+        Number of processes for replications, at most one per core, which is the default; or an executor, such as of a
+        cluster, see `simqueue.executor`. The result does not depend on it.
     stream_to : str, Path or Place, optional
         Folder to which the requests, steps and gaps between tokens of each policy are written during the run, as
         Parquet. Memory then does not grow with the run. Only with a single replication. It must be missing, empty, or
@@ -91,13 +92,15 @@ def run(
     if with_model_error:
         if stream_to is not None:
             raise InputError("stream_to: cannot be combined with with_model_error, which needs several runs")
-        return widened(chosen, partial(run, progress=progress, check=check, workers=workers))
+        with opened(workers) as where:
+            return widened(chosen, partial(run, progress=progress, check=check, workers=where))
     played, notes = _as_often_as_it_differs(chosen)
     verified = os.environ.get(CHECK_SWITCH) == "1" if check is None else check
-    if stream_to is None:
-        made = all_replications(played, check=verified, progress=progress, workers=workers)
-    else:
-        made = _streamed(played, stream_to, check=verified, progress=progress, workers=workers)
+    with opened(workers) as where:
+        if stream_to is None:
+            made = all_replications(played, where, check=verified, progress=progress)
+        else:
+            made = _streamed(played, stream_to, where, check=verified, progress=progress)
     loads = RunLoads(chosen, made[0])
     return result_of(chosen, played, made, warm_up(played, made, loads), loads, notes)
 
@@ -160,16 +163,16 @@ def _as_often_as_it_differs(scenario: ResolvedScenario) -> tuple[ResolvedScenari
 def _streamed(
     scenario: ResolvedScenario,
     path: str | Path | Place,
+    where: Executor,
     *,
     check: bool,
     progress: Progress | None,
-    workers: int | None,
 ) -> list[Replication]:
     """Return the only replication of a scenario; its tables are in files."""
     from simqueue.results.streaming import stream_in  # noqa: PLC0415 - pyarrow loads slowly, and few runs stream
 
     with stream_in(path) as stream:
-        made = all_replications(scenario, check=check, progress=progress, workers=workers, stream=stream)
+        made = all_replications(scenario, where, check=check, progress=progress, stream=stream)
         stream.finish(__version__)
         return made
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from simqueue.errors import InputError
+from simqueue.execution import Workers, opened
 from simqueue.experiment.comparing import why_no_values, without_noise
 from simqueue.experiment.metric_names import check_names, numeric_columns
 from simqueue.experiment.replication import Progress
@@ -72,7 +74,7 @@ def sensitivity(
     overrides: Sequence[str] = (),
     seed: int | None = None,
     progress: Progress | None = None,
-    workers: int | None = None,
+    workers: Workers = None,
 ) -> list[Sensitivity]:
     """Return the derivatives of metrics with respect to keys of a scenario.
 
@@ -103,17 +105,17 @@ def sensitivity(
     if wanted < 2:
         raise InputError(f"replications = {wanted}: must be at least 2, because intervals need several")
     common = [*overrides, "precision=null", f"replications={wanted}"]
+    all_ends = [(key, _ends(resolved.values, key, step)) for key in to]
     found: list[Sensitivity] = []
-    for key, ends in [(key, _ends(resolved.values, key, step)) for key in to]:
-        results = [
-            run(
-                scenario, overrides=[*common, f"{key}={json.dumps(end)}"], seed=seed, progress=progress, workers=workers
-            )
-            for end in ends[1:]
-        ]
-        found += [
-            _derivative(policy, metric, key, ends, results) for policy in resolved.policy_names for metric in metrics
-        ]
+    with opened(workers) as where:
+        runs = partial(run, scenario, seed=seed, progress=progress, workers=where)
+        for key, ends in all_ends:
+            results = [runs(overrides=[*common, f"{key}={json.dumps(end)}"]) for end in ends[1:]]
+            found += [
+                _derivative(policy, metric, key, ends, results)
+                for policy in resolved.policy_names
+                for metric in metrics
+            ]
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from simqueue.execution import Workers
 from simqueue.experiment.matching import predict
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import run
@@ -174,7 +175,7 @@ def verify(
     scenario: Scenario | ResolvedScenario,
     *,
     rows: int | None = None,
-    workers: int | None = None,
+    workers: Workers = None,
     progress: Progress | None = None,
 ) -> Iterator[Verified]:
     """Run a scenario and yield the comparison of its means with exact theory, for each policy and metric.
@@ -185,8 +186,8 @@ def verify(
         With several replications; with one there is no verdict.
     rows : int, optional
         Number of means that are looked at together, of this scenario and of others; by default its own.
-    workers : int, optional
-        Number of processes.
+    workers : int or Executor, optional
+        As for `run`.
     progress : callable, optional
         See `Progress`.
     """

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from simqueue import __version__
+from simqueue.execution import executor, in_order
 from simqueue.experiment.replication import Replication
 from simqueue.experiment.run_loads import RunLoads
 from simqueue.experiment.until_precise import precision_note, until_precise
@@ -149,11 +149,12 @@ class Runs:
 def grid() -> list[Cell]:
     """Measure all cells, on all cores."""
     workloads = [(name, load) for name in TRAFFIC for load in LOADS]
-    found = Parallel(n_jobs=-1)(delayed(_cells)(name, load) for name, load in workloads)
-    return [one for cells in found for one in cells]
+    with executor() as where:
+        return [one for cells in in_order(where, _cells, workloads, "workload") for one in cells]
 
 
-def _cells(name: str, load: float) -> list[Cell]:
+def _cells(workload: tuple[str, float]) -> list[Cell]:
+    name, load = workload
     truth = true_values(name, TRAFFIC[name], load)
     return [cell(name, load, requests, size, truth) for requests, size in SIZES.items()]
 

@@ -11,6 +11,7 @@ from typing import get_type_hints
 import pytest
 
 from simqueue.cli.commands import COMMANDS, Command
+from simqueue.execution import Executor
 
 from ..helpers.toy_file import WriteToy
 
@@ -61,11 +62,14 @@ def test_only_the_action_of_the_command_is_loaded(toy: WriteToy) -> None:
 def test_actions_take_what_commands_parse(command: Command) -> None:
     """An action has the parameters of its command, with the same types; every command has help.
 
-    `debug` and `import_` are handled before the action.
+    `debug`, `import_` and `dask` are handled before the action, which gets an executor as its `workers`.
     """
     module, _, name = command.action.partition(":")
     action = getattr(import_module(f"simqueue.cli.actions.{module}"), name)
-    parsed = {key: kind for key, kind in get_type_hints(command.declared).items() if key not in ("debug", "import_")}
+    before = ("debug", "import_", "dask")
+    parsed = {key: kind for key, kind in get_type_hints(command.declared).items() if key not in before}
+    if "workers" in parsed:
+        parsed["workers"] = Executor
     assert get_type_hints(action) == parsed
     assert list(signature(action).parameters) == [key for key in parsed if key != "return"]
     assert command.declared.__doc__

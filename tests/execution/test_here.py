@@ -8,7 +8,11 @@ import sys
 import pytest
 
 from simqueue.errors import InputError, RunError
-from simqueue.execution import Failed, executor
+from simqueue.execution import Failed, executor, in_order, opened
+from simqueue.execution.contract import Executor
+from simqueue.execution.here import ThisProcess
+
+from ..helpers.backwards import Backwards
 
 
 def _inverse(number: int) -> float:
@@ -63,3 +67,20 @@ def test_a_cluster_has_its_own_number_of_workers() -> None:
     """A number of processes and a cluster exclude each other."""
     with pytest.raises(InputError, match="its own number of workers"):
         executor(workers=2, dask="tcp://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("where", [ThisProcess(), Backwards()])
+def test_in_order_the_first_failure_is_raised(where: Executor) -> None:
+    """Whatever is done first: what comes before the first task that failed is yielded, and then its error is raised."""
+    outcomes = in_order(where, _inverse, [4, 2, 7, 5, 0, 1], "inverse")
+    assert [next(outcomes), next(outcomes)] == [0.25, 0.5]
+    with pytest.raises(InputError, match="no seven"):
+        next(outcomes)
+
+
+def test_an_executor_is_given_instead_of_a_number() -> None:
+    """One that the caller has opened is used, and stays open."""
+    with executor(workers=1) as mine, opened(mine) as where:
+        assert where is mine
+    with opened(1) as where:
+        assert where.workers == 1

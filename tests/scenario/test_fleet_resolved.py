@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from joblib.externals.loky.backend import reduction
 
 from simqueue.errors import InputError
+from simqueue.execution.packed import packed, unpacked
 from simqueue.frontend import FrontEndTimes
 from simqueue.hardware import kv_pool_blocks
 from simqueue.routing import ROUTERS, Age, FleetEvent, RandomFailures, Recovery, RoundRobin, Signal
@@ -317,7 +317,7 @@ def test_warnings_of_groups_name_them() -> None:
 def test_a_fleet_crosses_processes() -> None:
     """A resolved scenario with a fleet can be sent to another process."""
     _, fleet, found = resolved({"groups": {"a": {}, "b": {}}, "router": "random"})
-    sent = reduction.loads(reduction.dumps(found)).policy("p").fleet
+    sent = unpacked(packed(found)).policy("p").fleet
     assert (sent.names, sent.router, sent.ages) == (fleet.names, "random", fleet.ages)
     assert type(sent.make_router(Random(1))) is ROUTERS["random"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from joblib.externals.loky.backend import reduction
 
 from simqueue.errors import InputError
+from simqueue.execution.packed import packed, unpacked
 from simqueue.experiment import build, replication
 from simqueue.experiment import run as run_scenario
 from simqueue.scenario import from_mapping, model, resolve
@@ -165,7 +165,7 @@ def test_a_changed_workload_is_checked_as_a_whole() -> None:
 def test_a_resolved_scenario_crosses_processes() -> None:
     """A pickled scenario gives the same replication."""
     scenario = from_mapping(SCENARIO).resolve()
-    sent = reduction.loads(reduction.dumps(scenario))
+    sent = unpacked(packed(scenario))
     here, there = (replication.replicate(one, 1, check=False) for one in (scenario, sent))
     for run, again in zip(here.runs, there.runs, strict=True):
         assert run.recording.requests["finish_s"].tolist() == again.recording.requests["finish_s"].tolist()

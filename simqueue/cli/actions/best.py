@@ -8,6 +8,7 @@ from pathlib import Path
 
 from simqueue.cli.actions.common import load_scenario, print_json, print_warnings, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
+from simqueue.execution import Executor
 from simqueue.experiment.best import Ranked, Selection
 from simqueue.experiment.best import best as select
 from simqueue.experiment.best_at_errors import best_at_errors
@@ -28,7 +29,7 @@ def best(
     max_replications: int,
     with_model_error: bool,
     out: Path | None,
-    workers: int | None,
+    workers: Executor,
     json_: bool,
     quiet: bool,
 ) -> None:

@@ -13,6 +13,7 @@ from simqueue import figures
 from simqueue.cli.actions.common import load_scenario, print_json
 from simqueue.cli.actions.screen import print_by_name, progress_bar
 from simqueue.errors import InputError
+from simqueue.execution import Executor
 from simqueue.experiment.carried import carried
 from simqueue.experiment.offered_load import policy_loads
 from simqueue.experiment.policy_load import PolicyLoad
@@ -61,7 +62,7 @@ def capacity(
     simulate: bool,
     replications: int,
     requests: int,
-    workers: int | None,
+    workers: Executor,
     quiet: bool,
 ) -> None:
     """Print capacity, load and estimates of each policy, and draw them if a figure is asked for."""
@@ -164,7 +165,7 @@ def _cell(values: Mapping[str, Any], key: str) -> str:
 
 
 def _draw(
-    scenario: ResolvedScenario, place: Place, simulate: tuple[int, int] | None, workers: int | None, *, quiet: bool
+    scenario: ResolvedScenario, place: Place, simulate: tuple[int, int] | None, workers: Executor, *, quiet: bool
 ) -> None:
     """Draw the figure, with simulated points of that many replications and requests if they are given."""
     lines = curves(scenario)

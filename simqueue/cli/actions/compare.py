@@ -7,6 +7,7 @@ from functools import partial
 
 from simqueue.cli.actions.common import load_scenario, print_json, print_warnings, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
+from simqueue.execution import Executor
 from simqueue.experiment import run
 from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, about_percentiles, compared
 from simqueue.experiment.held import HeldTable, held
@@ -23,7 +24,7 @@ def compare(
     metric: list[str] | None,
     replications: int | None,
     with_model_error: bool,
-    workers: int | None,
+    workers: Executor,
     json_: bool,
     quiet: bool,
 ) -> None:

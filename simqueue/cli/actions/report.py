@@ -10,6 +10,7 @@ from simqueue.cli.actions.common import load_scenario, print_warnings
 from simqueue.cli.actions.screen import progress_bar
 from simqueue.datafiles.regular import is_folder
 from simqueue.errors import InputError
+from simqueue.execution import Executor
 from simqueue.experiment import run
 from simqueue.figures.view import ResultView
 from simqueue.figures.window import Window, check_window, parsed_window
@@ -23,7 +24,7 @@ def report(
     set_: list[str] | None,
     seed: int | None,
     replications: int | None,
-    workers: int | None,
+    workers: Executor,
     window: str | None,
     quiet: bool,
 ) -> None:
@@ -43,7 +44,7 @@ def _result(
     overrides: list[str] | None,
     seed: int | None,
     replications: int | None,
-    workers: int | None,
+    workers: Executor,
     *,
     quiet: bool,
 ) -> ResultView:

@@ -14,6 +14,7 @@ from simqueue.cli.actions.screen import console, progress_bar, wrapped
 from simqueue.cli.failures import FAILED, report
 from simqueue.engines import ENGINES
 from simqueue.errors import InputError, Problem
+from simqueue.execution import Executor
 from simqueue.experiment import run as run_scenario
 from simqueue.experiment.replications import check_streamable
 from simqueue.outputs import Outputs, Place
@@ -57,7 +58,7 @@ def run(
     percentiles: str | None,
     metrics: str | None,
     with_model_error: bool,
-    workers: int | None,
+    workers: Executor,
     quiet: bool,
 ) -> None:
     """Run each scenario, write its files, and print its table or its JSON object."""
@@ -182,7 +183,7 @@ def _do_all(do: Callable[[_Job], None], jobs: Sequence[_Job]) -> None:
         raise typer.Exit(FAILED)
 
 
-def _result(job: _Job, workers: int | None, *, with_model_error: bool, quiet: bool) -> Result:
+def _result(job: _Job, workers: Executor, *, with_model_error: bool, quiet: bool) -> Result:
     """Run a scenario. If a streamed run is stopped, say where its tables are."""
     try:
         with progress_bar(job.scenario.name, quiet=quiet) as progress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from simqueue.cli.actions.common import print_json, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
+from simqueue.execution import Executor
 from simqueue.experiment.comparing import about_percentiles
 from simqueue.experiment.sensitivity import DEFAULT_METRICS, STEP, Sensitivity
 from simqueue.experiment.sensitivity import sensitivity as derivatives
@@ -18,7 +19,7 @@ def sensitivity(
     metric: list[str] | None,
     step: float | None,
     replications: int | None,
-    workers: int | None,
+    workers: Executor,
     json_: bool,
     quiet: bool,
 ) -> None:

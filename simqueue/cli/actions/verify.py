@@ -5,6 +5,7 @@ from __future__ import annotations
 from simqueue.cli.actions.common import load_scenario, print_json, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.errors import InputError, RunError
+from simqueue.execution import Executor
 from simqueue.experiment.verification import (
     CASES,
     DIFFERS,
@@ -30,7 +31,7 @@ def verify(
     seed: int | None,
     case: list[str] | None,
     replications: int | None,
-    workers: int | None,
+    workers: Executor,
     json_: bool,
     quiet: bool,
 ) -> None:

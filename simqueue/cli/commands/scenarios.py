@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 from simqueue.cli.command import command
 from simqueue.cli.options import (
+    Dask,
     Debug,
     Import,
     Json,
@@ -81,6 +82,7 @@ def run(
     metrics: Metrics = None,
     with_model_error: WithModelError = False,
     workers: Workers = None,
+    dask: Dask = None,
     quiet: Quiet = False,
     import_: Import = None,
     debug: Debug = False,
@@ -143,6 +145,7 @@ def compare(
     replications: Replications = None,
     with_model_error: WithModelError = False,
     workers: Workers = None,
+    dask: Dask = None,
     json_: Json = False,
     quiet: Quiet = False,
     import_: Import = None,
@@ -198,6 +201,7 @@ def best(
         Option("--out", metavar="DIR", help="Folder for the tables of all runs. Default: none are written."),
     ] = None,
     workers: Workers = None,
+    dask: Dask = None,
     json_: Json = False,
     quiet: Quiet = False,
     import_: Import = None,
@@ -237,6 +241,7 @@ def sensitivity(
     ] = None,
     replications: Replications = None,
     workers: Workers = None,
+    dask: Dask = None,
     json_: Json = False,
     quiet: Quiet = False,
     import_: Import = None,
@@ -271,6 +276,7 @@ def capacity(
     ] = 5,
     requests: Annotated[int, Option("--requests", metavar="N", min=100, help="Requests in each of these runs.")] = 2000,
     workers: Workers = None,
+    dask: Dask = None,
     quiet: Quiet = False,
     import_: Import = None,
     debug: Debug = False,
@@ -306,6 +312,7 @@ def verify(
         ),
     ] = None,
     workers: Workers = None,
+    dask: Dask = None,
     json_: Json = False,
     quiet: Quiet = False,
     import_: Import = None,
@@ -352,6 +359,7 @@ def report(
     seed: Seed = None,
     replications: Replications = None,
     workers: Workers = None,
+    dask: Dask = None,
     window: Annotated[
         str | None,
         Option(
