@@ -74,16 +74,19 @@ class View(Protocol):
     name: str
     group: str
     weight: float
-    block_size: int
-    max_num_batched_tokens: int | None
-    kv_tokens: int
     healthy: bool
     in_flight: int
     in_flight_prompt_tokens: int
     in_flight_tokens: int
 
     @property
-    def free_seats(self) -> int: ...  # noqa: D102 - see the class
+    def block_size(self) -> int: ...  # noqa: D102 - see the class
+    @property
+    def max_num_batched_tokens(self) -> int | None: ...  # noqa: D102
+    @property
+    def kv_tokens(self) -> int: ...  # noqa: D102
+    @property
+    def free_seats(self) -> int: ...  # noqa: D102
     @property
     def running(self) -> int: ...  # noqa: D102
     @property

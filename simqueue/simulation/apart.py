@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from random import Random
+from typing import Any
 
 import numpy as np
 
+from simqueue.errors import RunError
 from simqueue.request import Request, Status
 from simqueue.routing import Choice, Ranking, Router, View
+from simqueue.schedulers import Policy
 from simqueue.simulation.books import most_inside, sum_or_none, sum_prefix
 from simqueue.simulation.fleet_rules import FleetRules, Part
 from simqueue.simulation.options import NEVER_S, RunOptions
@@ -150,22 +154,54 @@ def _joined(tables: Sequence[Table]) -> Table:
     return KeptTable({name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
 
 
+class _Unseen:
+    """What a router that looks at no replica must not read: the answer would come from the replicas' pasts."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, place: object, owner: type) -> Any:
+        raise RunError(f"the router reads {self._name}, so it is not independent: `is_independent` must be False")
+
+
 class _Place:
-    """A replica as a router sees it that looks at none: always ready, and nothing in flight."""
+    """A replica as a router sees it that looks at none: always ready."""
 
     healthy = True
-    in_flight = in_flight_prompt_tokens = in_flight_tokens = 0
-    free_seats = running = waiting = tokens = 0
-    kv_used = seen_s = 0.0
+    in_flight = _Unseen()
+    in_flight_prompt_tokens = _Unseen()
+    in_flight_tokens = _Unseen()
+    free_seats = _Unseen()
+    running = _Unseen()
+    waiting = _Unseen()
+    tokens = _Unseen()
+    kv_used = _Unseen()
+    seen_s = _Unseen()
+    cached_tokens = _Unseen()
 
     def __init__(self, number: int, part: Part) -> None:
         self.number, self.name, self.group, self.weight = number, part.name, part.group, part.weight
-        self.block_size, self.kv_tokens = 1, 0
-        self.max_num_batched_tokens: int | None = None
+        self._make_policy = part.make_policy
 
-    def cached_tokens(self, request: Request) -> int:
-        """Return nothing: it is not looked at."""
-        return 0
+    @cached_property
+    def _policy(self) -> Policy:
+        return self._make_policy()
+
+    @cached_property
+    def block_size(self) -> int:
+        """Tokens in a block of its KV cache."""
+        return self._policy.kv.block_size
+
+    @cached_property
+    def kv_tokens(self) -> int:
+        """Tokens that its KV pool holds."""
+        return self._policy.kv.total * self._policy.kv.block_size
+
+    @cached_property
+    def max_num_batched_tokens(self) -> int | None:
+        """Token budget of a step."""
+        batching = self._policy.batching()
+        return None if batching is None else batching.max_num_batched_tokens
 
 
 class _Sent(Router):

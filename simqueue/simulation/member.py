@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import simpy
 
+from simqueue.errors import RunError
 from simqueue.request import Job, Request
 from simqueue.routing import Signal
 from simqueue.schedulers.base import Policy
@@ -48,6 +49,20 @@ class Reading:
         while coming and coming[0][0] <= now_s:
             _, self.seen_s, self._value = coming.popleft()
         return self._value
+
+
+class Undeclared(Reading):
+    """A signal with an age that the router does not declare, so that the engine is not looked at for it."""
+
+    def __init__(self, signal: Signal) -> None:
+        super().__init__()
+        self._signal = signal
+
+    def value(self, now_s: float) -> float:
+        """Raise `RunError`: the router would get the present instead of what it could know."""
+        raise RunError(
+            f"the router reads {self._signal}, which has an age: its `reads` must have Signal.{self._signal.name}"
+        )
 
 
 class Member:
@@ -181,9 +196,10 @@ class Member:
     def seen_s(self) -> float:
         """When the engine was last looked at."""
         now_s = clock.now(self._env)
-        for reading in self.readings.values():
+        looked_at = [reading for reading in self.readings.values() if not isinstance(reading, Undeclared)]
+        for reading in looked_at:
             reading.value(now_s)
-        return min((reading.seen_s for reading in self.readings.values()), default=now_s)
+        return min((reading.seen_s for reading in looked_at), default=now_s)
 
     def cached_tokens(self, request: Request) -> int:
         """Return how many tokens of the prompt its prefix cache has now."""

@@ -10,7 +10,7 @@ import simpy
 from simqueue.routing import Age, Signal
 from simqueue.simulation import clock
 from simqueue.simulation.clock import Order
-from simqueue.simulation.member import Member, Reading
+from simqueue.simulation.member import Member, Reading, Undeclared
 from simqueue.simulation.watching import stand_by
 
 
@@ -40,14 +40,19 @@ def look_from_time_to_time(
     reads: frozenset[Signal],
     asked: Asked,
 ) -> None:
-    """Look at the signals that are read and have an age, from time 0 on; tell `asked` of news if it holds requests."""
+    """Look at the signals that are read and have an age, from time 0 on; tell `asked` of news if it holds requests.
+
+    Others that have an age are not looked at; a router that reads one all the same ends the run with a `RunError`.
+    """
     by_age: dict[Age, list[Signal]] = {}
     for signal in Signal:
         age = ages.get(signal, Age())
-        if signal in reads and signal is not Signal.CACHED and age.every_s > 0:
+        if signal is Signal.CACHED or age.every_s <= 0:
+            continue
+        if signal in reads:
             by_age.setdefault(age, []).append(signal)
-            for member in members:
-                member.readings[signal] = Reading()
+        for member in members:
+            member.readings[signal] = Reading() if signal in reads else Undeclared(signal)
     for age, signals in by_age.items():
         _Looks(env, members, age, signals, asked)
 
