@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simqueue import theory
+    from simqueue.decisions.baseline import write_baseline
+    from simqueue.decisions.comparing_results import changes
     from simqueue.errors import InputError, RunError, SimqueueError
     from simqueue.execution import executor
     from simqueue.experiment import rare, run
@@ -35,6 +37,7 @@ __all__ = [
     "__version__",
     "best",
     "capacity",
+    "changes",
     "compare",
     "executor",
     "load_result",
@@ -43,6 +46,7 @@ __all__ = [
     "run",
     "sensitivity",
     "theory",
+    "write_baseline",
 ]
 
 _SOURCES = {
@@ -54,6 +58,7 @@ _SOURCES = {
     "__version__": "simqueue.installation:VERSION",
     "best": "simqueue.experiment.best:best",
     "capacity": "simqueue.experiment.questions:capacity",
+    "changes": "simqueue.decisions.comparing_results:changes",
     "compare": "simqueue.experiment.questions:compare",
     "executor": "simqueue.execution:executor",
     "load_result": "simqueue.results.stored:read_result",
@@ -62,6 +67,7 @@ _SOURCES = {
     "run": "simqueue.experiment:run",
     "sensitivity": "simqueue.experiment.sensitivity:sensitivity",
     "theory": "simqueue.theory:",
+    "write_baseline": "simqueue.decisions.baseline:write_baseline",
 }
 """Public name -> module and name in it, or the module itself. They are imported at first use, because
 `import simqueue` must be fast."""

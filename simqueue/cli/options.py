@@ -85,6 +85,14 @@ Dask = Annotated[
         "tcp://10.0.0.5:8786. Needs simqueue[dask]. Tables are the same bytes.",
     ),
 ]
+WriteBaseline = Annotated[
+    Path | None,
+    typer.Option(
+        "--write-baseline",
+        metavar="FILE.json",
+        help="Write a small file for a repository, with which `simqueue compare` compares later results.",
+    ),
+]
 WithModelError = Annotated[
     bool,
     typer.Option(

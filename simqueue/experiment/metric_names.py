@@ -13,8 +13,8 @@ from simqueue.results.objectives import extras_of
 from simqueue.results.summary import SUMMARY_TYPES, column_type
 from simqueue.scenario.resolved import ResolvedScenario
 
-_NUMBERS: Final = ("int64", "Int64", "float64")
-_OF_ROWS: Final = ("replication", "replications")
+NUMBERS: Final = ("int64", "Int64", "float64")
+OF_ROWS: Final = ("replication", "replications")
 _BETTER: Final = {line.column: line.better for lines in SECTIONS.values() for line in lines}
 
 
@@ -30,7 +30,7 @@ def extras(scenario: ResolvedScenario) -> Extras:
 def numeric_columns(scenario: ResolvedScenario) -> tuple[str, ...]:
     """Return the columns that the summary of a scenario can have and that are numbers."""
     columns = (*SUMMARY_TYPES, *extras(scenario).columns)
-    return tuple(name for name in columns if column_type(name) in _NUMBERS and name not in _OF_ROWS)
+    return tuple(name for name in columns if column_type(name) in NUMBERS and name not in OF_ROWS)
 
 
 def check_names(policies: Sequence[str], baseline: str | None, metrics: Sequence[str], known: Sequence[str]) -> None:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from simqueue import __version__
 from simqueue.errors import InputError, show
 from simqueue.execution import Executor, Workers, opened
 from simqueue.experiment.at_errors import widened
@@ -18,6 +17,7 @@ from simqueue.experiment.replications import all_replications
 from simqueue.experiment.run_loads import RunLoads
 from simqueue.experiment.until_precise import precision_note
 from simqueue.experiment.warmup import WarmUp, warm_up, with_windows
+from simqueue.installation import VERSION
 from simqueue.outputs import Place
 from simqueue.results.grouping import common_notes
 from simqueue.results.result import Result
@@ -131,7 +131,7 @@ def result_of(
     measured = with_windows(played, warm, made)
     return Result(
         chosen.values,
-        __version__,
+        VERSION,
         chosen.seed,
         [run for policy in chosen.policies for one in measured for run in one.runs if run.policy == policy.name],
         slo=chosen.slo,
@@ -173,7 +173,7 @@ def _streamed(
 
     with stream_in(path) as stream:
         made = all_replications(scenario, where, check=check, progress=progress, stream=stream)
-        stream.finish(__version__)
+        stream.finish(VERSION)
         return made
 
 

@@ -29,6 +29,11 @@ def moved(values: Mapping[str, Any], base_dir: Path, folder: Path) -> dict[str, 
     return {key: _moved(key, value, base_dir, folder) for key, value in values.items()}
 
 
+def rooted(values: Mapping[str, Any], base_dir: Path) -> dict[str, Any]:
+    """Return the values with absolute paths without links: two of them are equal if they lead to the same file."""
+    return {key: _rooted(key, value, base_dir) for key, value in values.items()}
+
+
 def files_of(values: Mapping[str, Any], base_dir: Path) -> Iterator[Path]:
     """Yield the files and folders that a scenario reads, besides its own file; parameters as in `moved`."""
     for path in leaves(dict(values)):
@@ -50,6 +55,15 @@ def _moved(key: str, value: Any, base_dir: Path, folder: Path) -> Any:
         return Path(os.path.relpath(base_dir / value, folder)).as_posix()
     except ValueError:  # on another drive
         return str(base_dir / value)
+
+
+def _rooted(key: str, value: Any, base_dir: Path) -> Any:
+    if isinstance(value, Mapping):
+        return rooted(value, base_dir)
+    if isinstance(value, list):
+        return [_rooted("", item, base_dir) for item in value]
+    is_file = key in _PATHS and isinstance(value, str) and (Path(value).is_absolute() or _is_path(value, base_dir))
+    return str((base_dir / value).resolve()) if is_file else value
 
 
 def _is_path(text: str, base_dir: Path) -> bool:

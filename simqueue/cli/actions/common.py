@@ -17,6 +17,7 @@ import typer
 from simqueue.errors import InputError
 from simqueue.hardware import Gpu, Model, load_gpu, load_model
 from simqueue.hardware.precision import known_format
+from simqueue.outputs import Outputs, Place
 from simqueue.printable import printable
 from simqueue.scenario import Scenario, load
 
@@ -64,6 +65,13 @@ def load_hardware(model: str, gpu: str, weights: str | None) -> tuple[Model, Gpu
         chosen = load_model(model, Path()).with_precision(weights=stored)
     with flag("--gpu"):
         return chosen, load_gpu(gpu, Path())
+
+
+def baseline_place(outputs: Outputs, path: Path) -> Place:
+    """Reserve the file of ``--write-baseline``."""
+    if path.suffix != ".json":
+        raise InputError(f"--write-baseline: {path} must end in .json")
+    return outputs.file(path)
 
 
 def print_json(content: Any) -> None:

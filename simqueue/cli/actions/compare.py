@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 
+from simqueue.cli.actions.changes import compare_results
 from simqueue.cli.actions.common import load_scenario, print_json, print_warnings, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
+from simqueue.decisions.comparing_results import is_kept
+from simqueue.errors import InputError
 from simqueue.execution import Executor
 from simqueue.experiment import run
 from simqueue.experiment.comparing import DEFAULT_METRICS, Compared, about_percentiles, compared
@@ -17,6 +21,50 @@ from simqueue.report.lines import metric_label
 
 
 def compare(
+    scenario: str,
+    result: str | None,
+    set_: list[str] | None,
+    seed: int | None,
+    baseline: str | None,
+    metric: list[str] | None,
+    replications: int | None,
+    with_model_error: bool,
+    limit: list[str] | None,
+    strict: bool,
+    write_baseline: Path | None,
+    workers: Executor,
+    json_: bool,
+    quiet: bool,
+) -> None:
+    """Compare policies of a scenario, or two results."""
+    if result is None:
+        if is_kept(Path(scenario)):
+            raise InputError(f"{scenario}: is a result; give the result or the scenario to compare with it, too")
+        _reject(f"{scenario}: needs RESULT as a second argument", limit=limit, strict=strict, write=write_baseline)
+        _policies(scenario, set_, seed, baseline, metric, replications, with_model_error, workers, json_, quiet)
+        return
+    _reject("compares policies of one scenario", baseline=baseline, model_error=with_model_error)
+    options = {"overrides": set_ or (), "seed": seed, "replications": replications, "workers": workers}
+    compare_results(scenario, result, metric, limit or (), strict, write_baseline, json_, quiet, options)
+
+
+_FLAGS = {
+    "limit": "--limit",
+    "strict": "--strict",
+    "write": "--write-baseline",
+    "baseline": "--baseline",
+    "model_error": "--with-model-error",
+}
+
+
+def _reject(text: str, **given: object) -> None:
+    """Raise `InputError` if an option was given that belongs to the other use of the command."""
+    for name, value in given.items():
+        if value:
+            raise InputError(f"{_FLAGS[name]}: {text}")
+
+
+def _policies(
     scenario: str,
     set_: list[str] | None,
     seed: int | None,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from simqueue.cli.actions.common import load_scenario, print_json_text, print_warnings, say
+from simqueue.cli.actions.common import baseline_place, load_scenario, print_json_text, print_warnings, say
 from simqueue.cli.actions.latencies import summary_overrides
 from simqueue.cli.actions.screen import console, progress_bar, wrapped
 from simqueue.cli.failures import FAILED, report
@@ -58,6 +58,7 @@ def run(
     percentiles: str | None,
     metrics: str | None,
     with_model_error: bool,
+    write_baseline: Path | None,
     workers: Executor,
     quiet: bool,
 ) -> None:
@@ -73,8 +74,9 @@ def run(
     loaded = _load_all(scenarios, overrides, seed, replications, streamed=stream is not None)
     if intervals is not None:
         _check_single(loaded, intervals)
-    if export_trace is not None and len(loaded) > 1:
-        raise InputError(f"--export-trace {export_trace}: needs a single scenario; {len(loaded)} are given")
+    for flag, file in (("--export-trace", export_trace), ("--write-baseline", write_baseline)):
+        if file is not None and len(loaded) > 1:
+            raise InputError(f"{flag} {file}: needs a single scenario; {len(loaded)} are given")
     as_json = json_ or json_summary
     if out is None and not as_json and stream is None:
         out, several = _RESULTS, True
@@ -84,12 +86,18 @@ def run(
     def do(job: _Job) -> None:
         result = _result(job, workers, with_model_error=with_model_error, quiet=quiet)
         written = _write(result, job, figures=not no_figures)
+        if kept is not None:
+            from simqueue.decisions.baseline import write_baseline as keep  # noqa: PLC0415 - few runs need it
+
+            keep(result, kept)
+            written = [*written, kept.path]
         if as_json:
             print_json_text(result.to_json(requests=not json_summary, intervals=intervals))
         else:
             _show(result, written, intervals)
 
     with Outputs() as outputs:
+        kept = None if write_baseline is None else baseline_place(outputs, write_baseline)
         _do_all(do, [_reserved(outputs, one, out, stream, export_trace, several=several) for one in loaded])
 
 

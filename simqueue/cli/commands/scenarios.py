@@ -24,6 +24,7 @@ from simqueue.cli.options import (
     Set,
     WithModelError,
     Workers,
+    WriteBaseline,
 )
 
 
@@ -81,6 +82,7 @@ def run(
     percentiles: Percentiles = None,
     metrics: Metrics = None,
     with_model_error: WithModelError = False,
+    write_baseline: WriteBaseline = None,
     workers: Workers = None,
     dask: Dask = None,
     quiet: Quiet = False,
@@ -132,7 +134,22 @@ def schema(
 
 @command("compare:compare")
 def compare(
-    scenario: Scenario,
+    scenario: Annotated[
+        str,
+        Argument(
+            metavar="SCENARIO|BASELINE",
+            help="A scenario, whose policies are compared; or, with RESULT, a folder written by `simqueue run` or a "
+            "baseline file.",
+        ),
+    ],
+    result: Annotated[
+        str | None,
+        Argument(
+            metavar="RESULT",
+            help="What is compared with BASELINE: a folder, a baseline file, or a scenario, which is run with the seed "
+            "and the number of replications of the baseline.",
+        ),
+    ] = None,
     set_: Set = None,
     seed: Seed = None,
     baseline: Annotated[
@@ -144,6 +161,19 @@ def compare(
     ] = None,
     replications: Replications = None,
     with_model_error: WithModelError = False,
+    limit: Annotated[
+        list[str] | None,
+        Option(
+            "--limit",
+            metavar="METRIC=CHANGE",
+            help="With RESULT: exit with 1 if a change beyond it is shown. p99_ttft_ms=+5% is at most 5 % higher, "
+            "request_throughput=-2% at most 2 % lower, preemptions=+10 at most 10 more. Repeatable.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, Option("--strict", help="With --limit: exit with 1 also if it cannot be told whether a limit is kept.")
+    ] = False,
+    write_baseline: WriteBaseline = None,
     workers: Workers = None,
     dask: Dask = None,
     json_: Json = False,
@@ -151,7 +181,7 @@ def compare(
     import_: Import = None,
     debug: Debug = False,
 ) -> None:
-    """Test whether policies differ, with confidence intervals.
+    """Test whether policies differ, or what changed since an earlier result, with confidence intervals.
 
     Runs the policies several times, each time with new requests that all policies share. Prints the difference to the
     baseline and the ratio of means, with intervals of each row and with intervals that hold for all rows at once, and
@@ -162,6 +192,9 @@ def compare(
 
     With --with-model-error, a line names each verdict that is another one at the ends of the error. Policies with the
     same preset on the same GPUs are off together; others in all combinations.
+
+    With RESULT, prints the keys of the scenario that differ and the change of each metric of each policy. Replications
+    of one seed are paired. Exits with 1 if a change beyond a limit is shown, otherwise with 0.
     """
 
 
