@@ -59,7 +59,12 @@ GRID = "decode_seqs,context_tokens,prefill_tokens,ms\n" + "".join(
     for context in (1, 8192)
     for tokens in (0, 16384)
 )
+H100 = SCENARIO.replace(
+    "step_time: {kind: linear, overhead_s: 0.008, per_prefill_token_s: 4.0e-5}",
+    "model: llama-3.1-8b\ngpu: h100-sxm\nstep_time: {kind: roofline, preset: vllm-h100}\nreplications: 2",
+).replace("NAME", "chunked, max_num_seqs: 1")
 FILES = {
+    "guides/decisions.md": {"h100.yaml": H100},
     "guides/fleets.md": {
         "fleet.yaml": SCENARIO.replace("b: {scheduler: NAME}", "least: {scheduler: chunked, fleet: {replicas: 2}}"),
         "mine.yaml": SCENARIO.replace("NAME", "chunked, fleet: {replicas: 2, router: {kind: roomy, full: 0.5}}"),
@@ -74,6 +79,8 @@ FILES = {
     "reference/steptime.md": {"steps.csv": GRID},
 }
 """Page -> name -> content of the files of a reader, which its blocks use."""
+BASELINES = {"guides/decisions.md": {"baseline.json": "h100.yaml"}}
+"""Page -> baseline file -> scenario whose result it is."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,8 @@ def prepare(page: str, folder: Path) -> None:
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content, encoding="utf-8")
+    for name, scenario in BASELINES.get(page, {}).items():
+        sq.write_baseline(sq.run(folder / scenario, workers=1), folder / name)
 
 
 def commands() -> list[tuple[Block, str]]:
