@@ -28,6 +28,8 @@ WRITERS: dict[tuple[str, str], tuple[list[str], str]] = {
     ("run", "out"): (["run", "toy.yaml", "--no-figures", "--out"], ""),
     ("run", "stream"): (["run", "toy.yaml", "--stream"], ""),
     ("run", "export_trace"): (["run", "toy.yaml", "--json-summary", "--export-trace"], ".jsonl"),
+    ("run", "write_baseline"): (["run", "toy.yaml", "--json-summary", "--write-baseline"], ".json"),
+    ("compare", "write_baseline"): (["compare", "old.json", "toy.yaml", "--write-baseline"], ".json"),
     ("best", "out"): (["best", "toy.yaml", "--out"], ""),
     ("report", "out"): (["report", "toy.yaml", "-o"], ".html"),
     ("capacity", "figure"): (["capacity", "toy.yaml", "--figure"], ".png"),
@@ -39,6 +41,7 @@ WRITERS: dict[tuple[str, str], tuple[list[str], str]] = {
 WORK = (
     "simqueue.experiment.runner.all_replications",
     "simqueue.cli.actions.best.select",
+    "simqueue.cli.actions.changes.changes",
     "simqueue.cli.actions.capacity.policy_loads",
     "simqueue.cli.actions.workload.describe",
     "simqueue.cli.actions.calibrate.read_step_means",

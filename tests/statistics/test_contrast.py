@@ -6,7 +6,7 @@ import math
 
 import pytest
 import scipy
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from simqueue.statistics.contrast import Known, contrast, method_of
@@ -23,8 +23,7 @@ def test_unpaired_intervals_are_those_of_welch(
 ) -> None:
     """The same as scipy's t-test with unequal variances; with a factor, of values multiplied by it."""
     multiplied = [factor * value for value in other]
-    if len(set(one)) == 1 and len(set(multiplied)) == 1:
-        return
+    assume(min(len(set(one)), len(set(multiplied))) > 1)  # the other implementation warns of values without spread
     found = contrast(Known(tuple(one)), Known(tuple(other)), "unpaired", confidence, factor)
     theirs = scipy.stats.ttest_ind(one, multiplied, equal_var=False).confidence_interval(confidence)
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), rel=1e-6, abs=1e-6)

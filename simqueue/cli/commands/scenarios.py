@@ -181,7 +181,7 @@ def compare(
     import_: Import = None,
     debug: Debug = False,
 ) -> None:
-    """Test whether policies differ, or what changed since an earlier result, with confidence intervals.
+    """Test whether policies differ, or what changed since a result.
 
     Runs the policies several times, each time with new requests that all policies share. Prints the difference to the
     baseline and the ratio of means, with intervals of each row and with intervals that hold for all rows at once, and
