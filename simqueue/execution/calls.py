@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from simqueue.execution.contract import Failed
-from simqueue.execution.packed import packed
 
 
 @dataclass(eq=False, slots=True)
@@ -41,7 +40,7 @@ class Call:
     exhausted: bool = False
     wanted: bool = True
 
-    def pulled(self) -> Task | None:
+    def pulled(self, packed: Callable[[object], bytes]) -> Task | None:
         """Return the next task; None if there is none, or if it cannot be sent, which is its outcome."""
         try:
             number, task = next(self.source)

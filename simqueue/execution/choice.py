@@ -32,7 +32,9 @@ def executor(workers: int | None = None, dask: str | None = None) -> Executor:
         raise InputError(f"--workers {show(workers)}: a cluster (--dask) has its own number of workers")
     _check(workers)
     if dask is not None:
-        raise InputError(f"--dask {dask}: this version has no cluster")
+        from simqueue.execution.cluster import DaskCluster  # noqa: PLC0415 - few commands use a cluster
+
+        return DaskCluster(dask)
     cores = os.cpu_count() or 1
     used = cores if workers is None else min(int(workers), cores)
     if used == 1 or not LocalProcesses.possible:

@@ -1,4 +1,4 @@
-"""A worker process as the leader sees it: how it is started, its tasks, and how it ends."""
+"""A worker process of this machine as the leader sees it: how it is started, its tasks, and how it ends."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
 
 
 @dataclass(eq=False, slots=True)
-class Member:
-    """A worker process.
+class Process:
+    """A worker process; see `Member`.
 
     Attributes
     ----------
-    process : Popen
+    popen : Popen
     connection : Connection
     tasks : deque of Task
         Those that it has been given: it does the first one, the others wait there.
@@ -41,11 +41,19 @@ class Member:
         Calls whose function it has.
     """
 
-    process: subprocess.Popen[bytes]
+    popen: subprocess.Popen[bytes]
     connection: Connection
     tasks: deque[Task] = field(default_factory=deque)
     ready: bool = False
     calls: set[int] = field(default_factory=set)
+
+    def room(self, ahead: int) -> int:
+        """Return how many tasks it may have: one until it has started."""
+        return ahead if self.ready else 1
+
+    def begun(self) -> list[Task]:
+        """Return the task of which it may have died, if there is one."""
+        return list(self.tasks)[:1] if self.ready else []
 
     def give(self, task: Task) -> None:
         """Send a task.
@@ -87,12 +95,12 @@ class Member:
     def end(self) -> str:
         """End the process if it has not ended, and return how it ended."""
         self.connection.close()
-        if self.process.poll() is None:
-            self.process.kill()
-        return how_it_ended(self.process.wait())
+        if self.popen.poll() is None:
+            self.popen.kill()
+        return how_it_ended(self.popen.wait())
 
 
-def started(threads: int) -> Member:
+def started(threads: int) -> Process:
     """Start a worker process, in which libraries use so many threads if the environment does not say how many."""
     ours, its = Pipe()
     environment = {**dict.fromkeys(_THREADS, str(threads)), **os.environ}
@@ -102,7 +110,7 @@ def started(threads: int) -> Member:
         process = subprocess.Popen(  # noqa: S603 - this program itself
             [sys.executable, *options, "-c", _START, *path], stdin=its.fileno(), env=environment
         )
-    return Member(process, ours)
+    return Process(process, ours)
 
 
 def how_it_ended(code: int) -> str:

@@ -82,3 +82,9 @@ def awkward(task: str) -> Any:
     if task == "raise":
         raise Particular(1, 2)
     return {"unreadable": Unreadable, "unsendable": Unsendable}[task]()
+
+
+def napping(number: int) -> int:
+    """Return the number after a while."""
+    time.sleep(0.02)
+    return number

@@ -1,0 +1,241 @@
+"""Tasks done by the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import time
+from asyncio import CancelledError
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Final
+from warnings import warn
+
+from simqueue.errors import InputError, RunError
+from simqueue.execution.calls import Task
+from simqueue.execution.cluster_worker import ClusterWorker, installed
+from simqueue.execution.contract import Failed
+from simqueue.execution.packed import packed_with_code
+from simqueue.execution.pool import Pool
+
+_CONNECT_S: Final = 5.0
+_LOOK_AGAIN_S: Final = 0.5
+"""How often is looked which workers there are."""
+_WITHOUT_WORKERS_S: Final = 60.0
+"""How long is waited for a worker when there is none: nannies and batch systems start new ones."""
+_FETCH_S: Final = 1.0
+"""After this time without an outcome that is there, is looked whether its worker still is; longer each time."""
+
+
+class DaskCluster(Pool[ClusterWorker]):
+    """The executor of a Dask cluster, for as long as it is open. Workers may join and leave at any time.
+
+    Parameters
+    ----------
+    address : str
+        That of the scheduler, such as ``tcp://10.0.0.5:8786``.
+
+    Raises
+    ------
+    InputError
+        If distributed is not installed, if there is no scheduler or no worker, or if a worker has other versions.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__()
+        self._address = address
+        self._done: queue.SimpleQueue[tuple[ClusterWorker, Task, Any]] = queue.SimpleQueue()
+        self._quiet = contextlib.ExitStack()
+        self._client = _connected(address, self._quiet)
+        self._unfit: set[str] = set()
+        self._looked = self._seen = time.monotonic()
+        try:
+            self._first_workers()
+        except BaseException:
+            self._close_client()
+            raise
+
+    @property
+    def workers(self) -> int:
+        """How many tasks are done at a time, by the workers that are there now."""
+        return max(1, sum(member.threads for member in self.members))
+
+    def pays(self, seconds: float) -> bool:
+        """Return True: the user chose the cluster."""
+        return True
+
+    def packed(self, value: object) -> bytes:
+        """Return a function or a task as bytes, with code that is not installed here."""
+        return packed_with_code(value)
+
+    def can_start(self) -> bool:
+        """Return False: the cluster has the workers that it has."""
+        return False
+
+    def start(self) -> ClusterWorker:
+        """Never called."""
+        raise NotImplementedError
+
+    def receive(self) -> None:
+        """Wait until a task is done; now and then look which workers there are.
+
+        An error is raised before an outcome is taken, never after it, so that no outcome gets lost.
+        """
+        if time.monotonic() - self._looked >= _LOOK_AGAIN_S:
+            self._look()
+        with contextlib.suppress(queue.Empty):
+            self._take(*self._done.get(timeout=_LOOK_AGAIN_S))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Leave the cluster. Tasks that have begun end there, and nobody takes their outcomes."""
+        try:
+            with contextlib.suppress(OSError):
+                super().__exit__(kind, error, traceback)
+        finally:
+            self._close_client()
+
+    def _close_client(self) -> None:
+        with self._quiet:
+            self._client.close(timeout=_CONNECT_S)
+
+    def _take(self, member: ClusterWorker, task: Task, future: Any) -> None:
+        """Take what came of a task, if it is still that worker's."""
+        if task not in member.tasks:
+            return
+        if not task.call.wanted:
+            self.closed(member, task, None)
+        elif future.status == "error":
+            self.closed(member, task, _failed(future.exception()))
+        elif future.status == "finished":
+            self._fetch(member, task, future)
+        else:
+            self._again(member, task)
+        member.done(task)
+
+    def _fetch(self, member: ClusterWorker, task: Task, future: Any) -> None:
+        """Fetch an outcome; its worker may end before it has been fetched."""
+        wait_s = _FETCH_S
+        while member in self.members:
+            try:
+                answer = future.result(timeout=wait_s)
+            except TimeoutError:
+                self._look()
+                wait_s *= 2
+            except CancelledError:
+                self._again(member, task)
+                return
+            else:
+                self.answered(member, task, answer)
+                return
+
+    def _again(self, member: ClusterWorker, task: Task) -> None:
+        """Take back a task that the cluster has forgotten, as when its worker has left or all workers are restarted."""
+        self._look()
+        if member in self.members:
+            member.tasks.remove(task)
+            member.resend(task.call)
+            self.take_back(task)
+
+    def _look(self) -> None:
+        """Take back tasks of workers that have left, and use those that have joined."""
+        threads = self._threads()
+        self._looked = time.monotonic()
+        gone = [member for member in self.members if member.address not in threads]
+        for member in gone:
+            self.bury(member)
+        joined = {one: threads[one] for one in threads.keys() - {member.address for member in self.members}}
+        for address, problem in self._joined({one: joined[one] for one in sorted(joined)}):
+            if address not in self._unfit:
+                self._unfit.add(address)
+                warn(f"worker {address} is not used: {problem}", stacklevel=2)
+        if self.members or gone:
+            self._seen = self._looked
+        elif self._looked - self._seen > _WITHOUT_WORKERS_S:
+            raise RunError(f"--dask {self._address}: no worker for {_WITHOUT_WORKERS_S:g} s; what was done is kept")
+
+    def _first_workers(self) -> None:
+        until = time.monotonic() + _CONNECT_S
+        while not (threads := self._threads()):
+            if time.monotonic() > until:
+                raise InputError(f"--dask {self._address}: the cluster has no workers")
+            time.sleep(0.1)
+        for address, problem in self._joined(threads):
+            raise InputError(f"--dask {self._address}: worker {address}: {problem}")
+
+    def _joined(self, threads: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+        """Use workers; yield each that cannot be used, and why."""
+        addresses = [address for address in threads if address not in self._unfit]
+        if not addresses:
+            return
+        here = installed()
+        there = self._client.run(installed, workers=addresses, on_error="return")
+        for address in addresses:
+            problem = _difference(here, there.get(address))
+            if problem:
+                yield address, problem
+            else:
+                self.members.append(ClusterWorker(self._client, address, threads[address], self._tell))
+
+    def _tell(self, member: ClusterWorker, task: Task, future: Any) -> None:
+        self._done.put((member, task, future))
+
+    def _threads(self) -> dict[str, int]:
+        """Return the workers that there are, and how many tasks each does at a time."""
+        try:
+            if self._client.status == "running":
+                return dict(self._client.nthreads())
+        except (OSError, TimeoutError):
+            pass
+        raise self._lost()
+
+    def _lost(self) -> RunError:
+        return RunError(f"--dask {self._address}: the connection to the cluster was lost; what was done is kept")
+
+
+def _connected(address: str, quiet: contextlib.ExitStack) -> Any:
+    try:
+        from distributed import Client  # noqa: PLC0415 - an extra, and slow to load
+    except ImportError:
+        raise InputError("--dask: needs the package distributed: pip install 'simqueue[dask]'") from None
+    try:
+        quiet.enter_context(_without_logs())
+        return Client(address, timeout=_CONNECT_S, set_as_default=False)  # type: ignore[no-untyped-call]  # theirs
+    except (OSError, TimeoutError, ValueError, TypeError, ImportError) as error:
+        quiet.close()
+        text = " ".join(str(error).split())
+        raise InputError(f"--dask {address}: no Dask scheduler answers there: {text}") from None
+
+
+@contextlib.contextmanager
+def _without_logs() -> Iterator[None]:
+    """Let distributed print nothing: errors say in one line what it tells in many."""
+    logs = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
+    before = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for log, level in zip(logs, before, strict=True):
+            log.setLevel(level)
+
+
+def _difference(here: Mapping[str, str], there: object) -> str:
+    """Return what a worker has that would change results; empty if nothing."""
+    if not isinstance(there, Mapping):
+        text = " ".join(str(there).split())
+        return f"simqueue {here['simqueue']} cannot be used there: {text or 'it has left'}"
+    for name, ours in here.items():
+        if there.get(name) != ours:
+            return f"{name} {there.get(name)} is not that of this process, {ours}"
+    return ""
+
+
+def _failed(error: BaseException) -> Failed:
+    """Return the failure of a task that raised nothing itself: its worker died too often, or cannot read it."""
+    if type(error).__name__ == "KilledWorker":
+        return Failed("its worker process died", died=True)
+    return Failed(" ".join(str(error).split()), type(error).__name__)
