@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from simqueue.results.stored import read_result as load_result
     from simqueue.scenario import Scenario
     from simqueue.scenario import load as load_scenario
+    from simqueue.sweeps.sweep import Sweep, load_sweep, sweep
 
     __version__: str
     __compiled__: bool
@@ -33,6 +34,7 @@ __all__ = [
     "RunError",
     "Scenario",
     "SimqueueError",
+    "Sweep",
     "__compiled__",
     "__version__",
     "best",
@@ -42,9 +44,11 @@ __all__ = [
     "executor",
     "load_result",
     "load_scenario",
+    "load_sweep",
     "rare",
     "run",
     "sensitivity",
+    "sweep",
     "theory",
     "write_baseline",
 ]
@@ -54,6 +58,7 @@ _SOURCES = {
     "RunError": "simqueue.errors:RunError",
     "Scenario": "simqueue.scenario:Scenario",
     "SimqueueError": "simqueue.errors:SimqueueError",
+    "Sweep": "simqueue.sweeps.sweep:Sweep",
     "__compiled__": "simqueue.installation:COMPILED",
     "__version__": "simqueue.installation:VERSION",
     "best": "simqueue.experiment.best:best",
@@ -63,9 +68,11 @@ _SOURCES = {
     "executor": "simqueue.execution:executor",
     "load_result": "simqueue.results.stored:read_result",
     "load_scenario": "simqueue.scenario:load",
+    "load_sweep": "simqueue.sweeps.sweep:load_sweep",
     "rare": "simqueue.experiment.rare:",
     "run": "simqueue.experiment:run",
     "sensitivity": "simqueue.experiment.sensitivity:sensitivity",
+    "sweep": "simqueue.sweeps.sweep:sweep",
     "theory": "simqueue.theory:",
     "write_baseline": "simqueue.decisions.baseline:write_baseline",
 }

@@ -14,15 +14,27 @@ if TYPE_CHECKING:
     from simqueue.figures.capacity import capacity_figure
     from simqueue.figures.cdf import cdf_axes
     from simqueue.figures.plots import plot, save_figures
+    from simqueue.figures.sweep import SweepPoint, sweep_axes
     from simqueue.figures.workload import workload_figure
 
-__all__ = ["capacity_figure", "cdf_axes", "plot", "save_figures", "workload_figure", "write"]
+__all__ = [
+    "SweepPoint",
+    "capacity_figure",
+    "cdf_axes",
+    "plot",
+    "save_figures",
+    "sweep_axes",
+    "workload_figure",
+    "write",
+]
 
 _MODULES = {
+    "SweepPoint": "sweep",
     "capacity_figure": "capacity",
     "cdf_axes": "cdf",
     "plot": "plots",
     "save_figures": "plots",
+    "sweep_axes": "sweep",
     "workload_figure": "workload",
     "write": "canvas",
 }

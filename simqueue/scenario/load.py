@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,43 @@ from simqueue.datafiles.yamlfile import Document, read
 from simqueue.errors import InputError, show
 from simqueue.scenario.library import STDIN, find
 from simqueue.scenario.model import Scenario
-from simqueue.scenario.overrides import apply, override_seed, parse_override
+from simqueue.scenario.overrides import Override, apply, override_seed, parse_override
 from simqueue.scenario.plaindata import plain, python_value
 from simqueue.scenario.problems import reject_other_keys, validated
 from simqueue.scenario.written import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What was written down of a scenario. It is read once; scenarios with different flags are made from it.
+
+    Attributes
+    ----------
+    document : Document
+    base_dir : Path
+        Start of relative paths.
+    file_name : str or None
+        By which a scenario without a name is called.
+    """
+
+    document: Document
+    base_dir: Path
+    file_name: str | None = None
+
+    def scenario(self, overrides: Iterable[Override]) -> Scenario:
+        """Return the scenario with these overrides.
+
+        Raises
+        ------
+        InputError
+            As `load`.
+        """
+        data, flags = apply(self.document.data, overrides)
+        # absolute: the scenario can be sent to processes with another current folder
+        written = Written(replace(self.document, data=data), flags, self.base_dir.absolute())
+        scenario = validated(Scenario, written).written_in(written, self.file_name)
+        scenario.resolve()  # also finds what is wrong with files, versions and memory
+        return scenario
 
 
 def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = None) -> Scenario:
@@ -35,9 +68,19 @@ def load(path: str | Path, overrides: Iterable[str] = (), seed: int | None = Non
     InputError
         One line per problem: file and line (or the flag), path, value, what is allowed.
     """
+    return read_source(path).scenario(parsed(overrides, seed))
+
+
+def read_source(path: str | Path) -> Source:
+    """Read a scenario file, or a packaged scenario by its name, without checking its keys; see `load`."""
     file = find(path)
+    return source_in(read(file), file)
+
+
+def source_in(document: Document, file: Path) -> Source:
+    """Return what was read from a file as the source of scenarios."""
     folder, name = (Path(), None) if file == STDIN else (file.parent, file.stem)
-    return _checked(read(file), overrides, seed, folder, name)
+    return Source(document, folder, name)
 
 
 def from_mapping(
@@ -59,22 +102,25 @@ def from_mapping(
     InputError
         As for `load`, without file and line.
     """
+    return source_of_mapping(data, base_dir).scenario(parsed(overrides, seed))
+
+
+def source_of_mapping(data: Mapping[str, Any], base_dir: str | Path = "") -> Source:
+    """Return the source of scenarios with these keys; see `from_mapping`."""
     given = plain(data)
     reject_other_keys(given)
-    return _checked(Document("", given), overrides, seed, Path(base_dir), None)
+    return Source(Document("", given), Path(base_dir))
 
 
-def _checked(
-    document: Document, overrides: Iterable[str], seed: int | None, base_dir: Path, file_name: str | None
-) -> Scenario:
+def parsed(overrides: Iterable[str], seed: int | None = None) -> list[Override]:
+    """Return what ``KEY=VALUE`` texts and a seed override.
+
+    Raises
+    ------
+    InputError
+        As `parse_override`, and if `overrides` is no list.
+    """
     if isinstance(overrides, str) or not isinstance(overrides, Iterable):
         raise InputError(f"overrides = {show(overrides)}: must be a list of texts, such as ['seed=3']")
-    parsed = [parse_override(text) for text in overrides]
-    if seed is not None:
-        parsed.append(override_seed(python_value(seed)))
-    data, flags = apply(document.data, parsed)
-    # absolute: the scenario can be sent to processes with another current folder
-    written = Written(replace(document, data=data), flags, base_dir.absolute())
-    scenario = validated(Scenario, written).written_in(written, file_name)
-    scenario.resolve()  # also finds what is wrong with files, versions and memory
-    return scenario
+    found = [parse_override(text) for text in overrides]
+    return found if seed is None else [*found, override_seed(python_value(seed))]

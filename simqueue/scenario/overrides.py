@@ -18,6 +18,9 @@ from simqueue.steptime import RooflineSettings
 _MOST_DIGITS = 9
 """Digits of an index of a list; with more it is a key, which does not exist either."""
 
+EVERY = "*"
+"""Part of a path that stands for every key, or index, at its place."""
+
 _MAKERS = {
     "policies": ("policy", ("scheduler", "engine")),
     "workloads": ("workload", ("arrivals", "trace", "requests", "users", "sessions")),
@@ -47,6 +50,8 @@ class Override:
 def parse_override(text: str) -> Override:
     """Parse ``a.b.c=VALUE``. VALUE is YAML; whole numbers in the path are indices of lists, from 0.
 
+    ``*`` as a part of the path stands for every key or index there: ``policies.*.max_num_seqs``.
+
     Raises
     ------
     InputError
@@ -58,14 +63,25 @@ def parse_override(text: str) -> Override:
     if not is_text(text):
         raise InputError.at(flag, "not text in UTF-8")
     key, equals, value = text.partition("=")
-    names = key.strip().split(".")
     if not equals:
         raise InputError.at(flag, "write it as KEY=VALUE, for example --set workload.arrivals.rate_rps=20")
+    return Override(parse_key(key, flag), parse_value(value, flag), flag)
+
+
+def parse_key(text: str, place: str) -> KeyPath:
+    """Return the path that a dotted key names; errors name `place`.
+
+    Raises
+    ------
+    InputError
+        If a part of it is empty, or there are too many.
+    """
+    names = text.strip().split(".")
     if not all(names):
-        raise InputError.at(flag, "a key is empty; write the path as a.b.c")
+        raise InputError.at(place, "a key is empty; write the path as a.b.c")
     if len(names) > MOST_DEPTH:
-        raise InputError.at(flag, f"{len(names):,} keys in each other; a path can have up to {MOST_DEPTH}")
-    return Override(tuple(_index_or_key(name) for name in names), parse_value(value, flag), flag)
+        raise InputError.at(place, f"{len(names):,} keys in each other; a path can have up to {MOST_DEPTH}")
+    return tuple(_index_or_key(name) for name in names)
 
 
 def override_seed(seed: int) -> Override:
@@ -102,7 +118,8 @@ def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str
     flags: dict[KeyPath, str] = {}
     ordered = sorted(overrides, key=_rank)
     for override in ordered:
-        for path in [override.path, *_more_specific(result, override.path)]:
+        paths = expanded(result, override.path, override.flag)
+        for path in [found for one in paths for found in (one, *_more_specific(result, one))]:
             written = _write(result, path, override)
             # a mapping given as a whole replaces what earlier flags set inside it
             flags = {known: flag for known, flag in flags.items() if known[: len(written)] != written}
@@ -112,6 +129,25 @@ def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str
         _reject_new_name(data, result, override)
         _reject_new_group(data, override)
     return result, flags
+
+
+def expanded(data: Any, path: KeyPath, place: str) -> list[KeyPath]:
+    """Return the paths that a path with ``*`` stands for, in the order of the data; itself if it has none.
+
+    Raises
+    ------
+    InputError
+        If there is nothing that a ``*`` could stand for; it names `place`.
+    """
+    if EVERY not in path:
+        return [path]
+    depth = path.index(EVERY)
+    around = look_up(data, path[:depth])[1]
+    steps = list(around) if isinstance(around, dict) else list(range(len(around))) if isinstance(around, list) else []
+    if not steps:
+        where = ".".join(map(str, path[:depth])) or "the scenario"
+        raise InputError.at(place, f"{where} has no keys that '*' could stand for")
+    return [found for step in steps for found in expanded(data, (*path[:depth], step, *path[depth + 1 :]), place)]
 
 
 def _with_kind(data: dict[str, Any], override: Override) -> dict[KeyPath, str]:
@@ -129,6 +165,8 @@ def _with_kind(data: dict[str, Any], override: Override) -> dict[KeyPath, str]:
 
 def _reject_new_name(before: dict[str, Any], after: dict[str, Any], override: Override) -> None:
     """Reject a key of a policy or workload that does not exist, unless the flags make a complete new one."""
+    if EVERY in override.path:
+        return  # it stands for those that exist
     group, name = str(override.path[0]), str(override.path[1]) if len(override.path) > 2 else ""
     kind, makers = _MAKERS.get(group, ("", ()))
     there = before.get(group)
@@ -143,7 +181,7 @@ def _reject_new_group(before: dict[str, Any], override: Override) -> None:
     """Reject a key of a group of replicas that does not exist, where others do: its name is likely misspelt."""
     path = override.path
     depth = 2 if path[0] == "policies" else 0
-    if path[depth : depth + 2] != ("fleet", "groups") or len(path) < depth + 4:
+    if path[depth : depth + 2] != ("fleet", "groups") or len(path) < depth + 4 or EVERY in path:
         return
     groups, name = look_up(before, tuple(map(str, path[: depth + 2])))[1], str(path[depth + 2])
     if isinstance(groups, dict) and name not in groups:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,31 @@ def files_of(values: Mapping[str, Any], base_dir: Path) -> Iterator[Path]:
             yield base_dir / value
 
 
+def with_contents(values: Mapping[str, Any], base_dir: Path, content: Callable[[Path], str]) -> dict[str, Any]:
+    """Return the values of a scenario with what `content` says of a file instead of the path of each file it reads.
+
+    Two scenarios that differ only in where their files are have the same values then.
+
+    Parameters
+    ----------
+    values, base_dir
+        As in `moved`.
+    content : callable
+        Called with the path of each file or folder.
+    """
+    return {key: _with_content(key, value, base_dir, content) for key, value in values.items()}
+
+
+def _with_content(key: str, value: Any, base_dir: Path, content: Callable[[Path], str]) -> Any:
+    if isinstance(value, Mapping):
+        return with_contents(value, base_dir, content)
+    if isinstance(value, list):
+        return [_with_content("", item, base_dir, content) for item in value]
+    if key not in _PATHS or not isinstance(value, str) or _is_named(value) or not (base_dir / value).exists():
+        return value
+    return content(base_dir / value)
+
+
 def _moved(key: str, value: Any, base_dir: Path, folder: Path) -> Any:
     if isinstance(value, Mapping):
         return moved(value, base_dir, folder)
@@ -67,5 +92,9 @@ def _rooted(key: str, value: Any, base_dir: Path) -> Any:
 
 
 def _is_path(text: str, base_dir: Path) -> bool:
-    named = text in gpu_names() or text in model_names()  # a name from the package comes first
-    return not named and not Path(text).is_absolute() and (base_dir / text).exists()
+    return not _is_named(text) and not Path(text).is_absolute() and (base_dir / text).exists()
+
+
+def _is_named(text: str) -> bool:
+    """Return whether a text is a name from the package, which comes before a path."""
+    return text in gpu_names() or text in model_names()

@@ -23,7 +23,7 @@ from simqueue.scenario import Scenario
 
 from ..helpers.toy_file import WriteToy, write_toy
 
-INPUTS = {("calibrate", "table")}
+INPUTS = {("calibrate", "table"), ("sweep", "design")}
 WRITERS: dict[tuple[str, str], tuple[list[str], str]] = {
     ("run", "out"): (["run", "toy.yaml", "--no-figures", "--out"], ""),
     ("run", "stream"): (["run", "toy.yaml", "--stream"], ""),
@@ -33,6 +33,8 @@ WRITERS: dict[tuple[str, str], tuple[list[str], str]] = {
     ("best", "out"): (["best", "toy.yaml", "--out"], ""),
     ("report", "out"): (["report", "toy.yaml", "-o"], ".html"),
     ("capacity", "figure"): (["capacity", "toy.yaml", "--figure"], ".png"),
+    ("sweep", "out"): (["sweep", "toy.yaml", "--grid", "seed=1,2", "--out"], ""),
+    ("sweep", "figure"): (["sweep", "toy.yaml", "--grid", "seed=1,2", "--figure"], ".png"),
     ("workload", "out"): (["workload", "toy.yaml", "--out"], ""),
     ("calibrate", "out"): (["calibrate", "steps.csv", "--kind", "linear", "--out"], ".yaml"),
     ("init", "file"): (["init"], ".yaml"),

@@ -82,25 +82,36 @@ def busy(text: str, *, quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(scenario: str, *, quiet: bool) -> Iterator[ProgressCallback | None]:
-    """Provide a function that draws progress; None if `quiet` or if stderr is not a terminal."""
+def progress_bar(scenario: str, *, quiet: bool, timed: bool = False) -> Iterator[ProgressCallback | None]:
+    """Provide a function that draws progress; None if `quiet` or if stderr is not a terminal.
+
+    If `timed`, the bar also shows the rate and the time that is left.
+    """
     if quiet or not sys.stderr.isatty():
         yield None
         return
     from rich import console, progress  # noqa: PLC0415 - see above
 
-    columns = (
+    columns = [
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TimeElapsedColumn(),
-    )
+    ]
+    if timed:
+        columns += [
+            progress.TextColumn("{task.fields[rate]}"),
+            progress.TextColumn("left"),
+            progress.TimeRemainingColumn(),
+        ]
     tasks = {}
     with progress.Progress(*columns, console=console.Console(stderr=True), transient=True) as bar:
 
         def show(policy: str, done: int, total: int) -> None:
             if policy not in tasks:
-                tasks[policy] = bar.add_task(f"{scenario}: {policy}", total=total)
-            bar.update(tasks[policy], completed=done)
+                tasks[policy] = bar.add_task(f"{scenario}: {policy}", total=total, rate="")
+            elapsed_s = bar.tasks[tasks[policy]].elapsed
+            rate = f"{done / elapsed_s:.3g}/s" if elapsed_s else ""
+            bar.update(tasks[policy], completed=done, total=total, rate=rate)
 
         yield show

@@ -1,0 +1,193 @@
+"""Runs the cells that are missing, and says of every cell of a design what became of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+
+from simqueue.errors import InputError, Problem, SimqueueError
+from simqueue.execution import Executor, Failed
+from simqueue.scenario.resolved import ResolvedScenario
+from simqueue.sweeps.cells import FLAG, Cells, own_problems
+from simqueue.sweeps.design import Points, Values
+from simqueue.sweeps.keys import Keys
+from simqueue.sweeps.outcome import played
+from simqueue.sweeps.store import Store
+
+Progress = Callable[[str, int, int], None]
+"""Called with ``cells``, the number of cells that were run, and the number of those to run, as far as it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of a cell.
+
+    Attributes
+    ----------
+    values : tuple
+        What the axes have, with rates instead of shares of the capacity if the cell could be settled.
+    key : str or None
+        Under which its outcome is stored; None if it could not be settled.
+    error : str
+        Why it failed; empty if it is done.
+    """
+
+    values: Values
+    key: str | None
+    error: str = ""
+
+
+@dataclass(slots=True)
+class _Course:
+    """A sweep under way."""
+
+    cells: Cells
+    points: Points
+    store: Store
+    keys: Keys = field(default_factory=Keys)
+    fates: dict[int, Fate] = field(default_factory=dict)
+    sent: list[int] = field(default_factory=list)
+    """Number of the cell of each task, in the order of the tasks."""
+    skipped: int = 0
+    on_way: set[str] = field(default_factory=set)
+
+    def missing(self) -> Iterator[ResolvedScenario]:
+        """Yield the cells that are to be run, settled.
+
+        They come in a random order, which is another one in each sweep: so several sweeps into one folder share the
+        work, and the time that is left can be told from the cells that are done.
+        """
+        order = list(range(len(self.points.values)))
+        random.SystemRandom().shuffle(order)
+        for number in order:
+            scenario = self.settled(number)
+            key = self.fates[number].key
+            if scenario is None or key is None or key in self.on_way or self.store.has(key):
+                self.skipped += 1
+                continue
+            self.on_way.add(key)
+            self.sent.append(number)
+            yield scenario
+
+    def settled(self, number: int) -> ResolvedScenario | None:
+        """Return a settled cell and note its key, or note why it cannot be settled."""
+        values = self.points.values[number]
+        try:
+            cell = self.cells.settled(values)
+            self.fates[number] = Fate(cell.values, self.keys.key(cell.scenario))
+        except Exception as error:  # a cell that fails is a row of the table, and the others go on
+            self.fates[number] = Fate(values, None, error_text(error))
+            return None
+        return cell.scenario
+
+    def note(self, number: int, outcome: str | Failed) -> None:
+        """Store the outcome of a cell, or note why it failed."""
+        fate = self.fates[number]
+        if isinstance(outcome, Failed):
+            text = error_text(outcome.exception) if outcome.exception is not None else outcome.error
+            self.fates[number] = Fate(fate.values, fate.key, text)
+        elif fate.key is not None:
+            self.store.add(fate.key, outcome)
+
+
+def run_missing(
+    cells: Cells,
+    points: Points,
+    store: Store,
+    executor: Executor,
+    *,
+    progress: Progress | None = None,
+    check: bool | None = None,
+) -> list[Fate]:
+    """Run the cells of a design that the store does not have, store them, and return what became of each cell.
+
+    A cell that fails does not end the others. Cells with the same settled values run once.
+
+    Parameters
+    ----------
+    cells : Cells
+    points : Points
+    store : Store
+    executor : Executor
+        Where cells run; if there are fewer than it has workers, where their replications run.
+    progress : callable, optional
+        See `Progress`.
+    check : bool, optional
+        As for `simqueue.experiment.run`.
+
+    Raises
+    ------
+    InputError
+        If no cell can be settled for a reason that has nothing to do with values of axes.
+    RunError
+        If the store cannot be written, or the executor can do nothing any more.
+    """
+    reject_hopeless(cells, points)
+    course = _Course(cells, points, store)
+    for number, (task, outcome) in enumerate(_outcomes(course, executor, check), start=1):
+        course.note(course.sent[task], outcome)
+        if progress is not None:
+            progress("cells", number, len(points.values) - course.skipped)
+    return _shared(course)
+
+
+def _outcomes(course: _Course, executor: Executor, check: bool | None) -> Iterator[tuple[int, str | Failed]]:
+    """Yield the outcome of each task."""
+    missing = course.missing()
+    first = list(islice(missing, executor.workers))
+    if len(first) < executor.workers:
+        yield from _one_by_one(first, executor, check)
+        return
+    tasks = (scenario for part in (first, missing) for scenario in part)
+    yield from executor.unordered(partial(played, check=check), tasks)
+
+
+def _one_by_one(
+    scenarios: list[ResolvedScenario], executor: Executor, check: bool | None
+) -> Iterator[tuple[int, str | Failed]]:
+    """Yield the outcome of each cell, with its replications in the processes of the executor."""
+    for task, scenario in enumerate(scenarios):
+        outcome: str | Failed
+        try:
+            outcome = played(scenario, check=check, workers=executor)
+        except Exception as error:  # as an executor has it
+            outcome = Failed(str(error), type(error).__name__, exception=error)
+        yield task, outcome
+
+
+def _shared(course: _Course) -> list[Fate]:
+    """Return what became of each cell; of several with one key only one was run."""
+    errors = {fate.key: fate.error for fate in course.fates.values() if fate.key and fate.error}
+    ordered = (course.fates[number] for number in range(len(course.points.values)))
+    return [replace(fate, error=fate.error or errors.get(fate.key or "", "")) for fate in ordered]
+
+
+def reject_hopeless(cells: Cells, points: Points) -> None:
+    """Raise `InputError` if no cell can be settled, and that for a reason that has nothing to do with their values."""
+    errors: list[InputError] = []
+    for values in points.values:
+        try:
+            cells.settled(values)
+        except InputError as error:
+            errors.append(error)
+        else:
+            return
+    if problems := own_problems(errors, cells.axes):
+        raise InputError.of(problems)
+
+
+def error_text(error: Exception) -> str:
+    """Return an error in one line, without the flags that only name what the axes give."""
+    if isinstance(error, InputError):
+        error = InputError.of(map(_without_flag, error.problems))
+    text = "; ".join(str(error).splitlines()) or "no message"
+    return text if isinstance(error, SimqueueError) else f"unexpected {type(error).__name__}: {text}"
+
+
+def _without_flag(problem: Problem) -> Problem:
+    if not problem.place.startswith(FLAG):
+        return problem
+    return replace(problem, place="" if problem.path else problem.place.removeprefix(FLAG))
