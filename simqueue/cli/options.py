@@ -45,7 +45,8 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Set a scenario key; overrides the file. Repeatable. Example: --set workload.arrivals.rate_rps=20",
+        help="Set a scenario key; overrides the file. * stands for every name. Repeatable. Examples: --set "
+        "workload.arrivals.rate_rps=20, --set policies.*.max_num_seqs=64",
     ),
 ]
 Import = Annotated[

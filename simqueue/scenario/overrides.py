@@ -94,8 +94,8 @@ def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str
 
     A top-level key that a policy has itself (`SHARED_KEYS`) is also set in that policy, so that the flag overrides the
     policy; in the same way a key of the scenario or of a policy is set in the groups of replicas that have it. Flags
-    that name a policy are applied last and override all others, but for those that name a group. Missing mappings on
-    the path are made; whether the result is a scenario is decided when it is validated.
+    that name a policy are applied last and override all others, but for those that name a group; one with ``*`` names
+    none. Missing mappings on the path are made; whether the result is a scenario is decided when it is validated.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def apply(data: dict[str, Any], overrides: Iterable[Override]) -> tuple[dict[str
     """
     result = plain(data)
     flags: dict[KeyPath, str] = {}
-    ordered = sorted(overrides, key=_rank)
+    ordered = sorted(overrides, key=lambda override: (_rank(override), EVERY not in override.path))
     for override in ordered:
         paths = expanded(result, override.path, override.flag)
         for path in [found for one in paths for found in (one, *_more_specific(result, one))]:

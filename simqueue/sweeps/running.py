@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 from simqueue.errors import InputError, Problem, SimqueueError
 from simqueue.execution import Executor, Failed
+from simqueue.execution.here import done
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.sweeps.cells import FLAG, Cells, own_problems
 from simqueue.sweeps.design import Points, Values
@@ -53,6 +55,10 @@ class _Course:
     """Number of the cell of each task, in the order of the tasks."""
     skipped: int = 0
     on_way: set[str] = field(default_factory=set)
+
+    def left(self, count: int) -> int:
+        """Return how many cells are to be run, as far as it is known, after so many tasks."""
+        return len(self.points.values) - self.skipped - count
 
     def missing(self) -> Iterator[ResolvedScenario]:
         """Yield the cells that are to be run, settled.
@@ -112,7 +118,8 @@ def run_missing(
     points : Points
     store : Store
     executor : Executor
-        Where cells run; if there are fewer than it has workers, where their replications run.
+        Where cells run. If they are fewer than its workers, or if they are short, they run one after the other, and
+        their replications there.
     progress : callable, optional
         See `Progress`.
     check : bool, optional
@@ -130,32 +137,27 @@ def run_missing(
     for number, (task, outcome) in enumerate(_outcomes(course, executor, check), start=1):
         course.note(course.sent[task], outcome)
         if progress is not None:
-            progress("cells", number, len(points.values) - course.skipped)
+            progress("cells", number, course.left(0))
     return _shared(course)
 
 
 def _outcomes(course: _Course, executor: Executor, check: bool | None) -> Iterator[tuple[int, str | Failed]]:
-    """Yield the outcome of each task."""
-    missing = course.missing()
-    first = list(islice(missing, executor.workers))
+    """Yield the outcome of each task: of one after the other as long as that is short, then of many at a time."""
+    waiting = course.missing()
+    one = partial(played, check=check, workers=executor)  # its replications can run elsewhere
+    began, count = time.perf_counter(), 0
+    while not executor.pays(course.left(count) * (time.perf_counter() - began) / max(count, 1)):
+        scenario = next(waiting, None)
+        if scenario is None:
+            return
+        yield count, done(one, scenario)
+        count += 1
+    first = list(islice(waiting, executor.workers))
     if len(first) < executor.workers:
-        yield from _one_by_one(first, executor, check)
+        yield from enumerate((done(one, scenario) for scenario in first), start=count)
         return
-    tasks = (scenario for part in (first, missing) for scenario in part)
-    yield from executor.unordered(partial(played, check=check), tasks)
-
-
-def _one_by_one(
-    scenarios: list[ResolvedScenario], executor: Executor, check: bool | None
-) -> Iterator[tuple[int, str | Failed]]:
-    """Yield the outcome of each cell, with its replications in the processes of the executor."""
-    for task, scenario in enumerate(scenarios):
-        outcome: str | Failed
-        try:
-            outcome = played(scenario, check=check, workers=executor)
-        except Exception as error:  # as an executor has it
-            outcome = Failed(str(error), type(error).__name__, exception=error)
-        yield task, outcome
+    tasks = executor.unordered(partial(played, check=check), chain(first, waiting))
+    yield from ((count + number, outcome) for number, outcome in tasks)
 
 
 def _shared(course: _Course) -> list[Fate]:

@@ -72,6 +72,7 @@ FILES = {
     "guides/hardware.md": {"models/my-model/config.json": CONFIG},
     "guides/how-sure.md": {"scenario.yaml": SCENARIO.replace("NAME", "continuous")},
     "guides/own-policy.md": {"mine.yaml": SCENARIO.replace("NAME", "short-first")},
+    "guides/sweeps.md": {"scenario.yaml": SCENARIO.replace("NAME", "continuous")},
     "guides/workloads.md": {
         "log.jsonl": "".join(f'{{"ts":{40 * i},"input":{i % 90 + 1},"output":3}}\n' for i in range(6000)),
         "chat.yaml": SCENARIO.replace("NAME", "continuous"),
@@ -141,15 +142,31 @@ def test_every_block_says_what_it_is() -> None:
 
 @pytest.mark.parametrize("block", blocks("yaml"), ids=str)
 def test_yaml_runs(block: Block, tmp_path: Path) -> None:
-    """A block is a scenario once what it leaves out is added; it has requests and runs, up to an early horizon."""
+    """A block is a scenario once what it leaves out is added; it has requests and runs, up to an early horizon.
+
+    The design of a sweep is whole as it is.
+    """
     prepare(block.page, tmp_path)
     keys = YAML(typ="safe").load(block.text)
+    if "scenario" in keys:
+        (tmp_path / "design.yaml").write_text(block.text, encoding="utf-8")
+        assert not len(sq.sweep(tmp_path / "design.yaml", workers=1).failures)
+        return
     base = {key: value for key, value in BASE.items() if not (key == "workload" and "workloads" in keys)}
     short = {"horizon_s": 3} if "workload" in keys or "workloads" in keys else {}
     scenario = from_mapping({**base, **keys, **short}, base_dir=tmp_path).resolve()
     traffic = make_traffic(scenario)
     assert len(traffic.requests) or any(group.sessions for group in traffic.session_groups)
     assert len(sq.run(scenario, workers=1).summary)
+
+
+@pytest.mark.parametrize("page", ["guides/sweeps.md"])
+def test_python_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code of a page runs as it is, beside the files of a reader."""
+    prepare(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (block,) = (block for block in blocks("python") if block.page == page)
+    exec(block.text, {"__name__": "page"})  # noqa: S102 - our own guide
 
 
 @pytest.mark.parametrize(("block", "line"), commands(), ids=lambda value: str(value).partition(" ")[0])

@@ -57,6 +57,18 @@ def test_only_keys_that_policies_share_reach_them() -> None:
     assert _applied({"policies": {"p": {"name": 1}}}, "name=2") == {"name": 2, "policies": {"p": {"name": 1}}}
 
 
+def test_a_star_stands_for_every_key() -> None:
+    """It stands for each key and each item that is there; a flag that names one of them overrides it, in any order."""
+    data = {"policies": {"a": {"n": 1}, "b": {}}, "m": [{"x": 1}, {"x": 2}]}
+    assert _applied(data, "policies.b.n=5", "policies.*.n=3", "m.*.x=7", "policies.*.k.l=0") == {
+        "policies": {"a": {"n": 3, "k": {"l": 0}}, "b": {"n": 5, "k": {"l": 0}}},
+        "m": [{"x": 7}, {"x": 7}],
+    }
+    for text in ("none.*.x=1", "policies.a.n.*=1"):
+        with pytest.raises(InputError, match=r"--set .* has no keys that '\*' could stand for"):
+            _applied(data, text)
+
+
 def test_seed_flag() -> None:
     """--seed N sets the key seed; errors name the flag."""
     assert apply({"seed": 1}, [override_seed(7)]) == ({"seed": 7}, {("seed",): "--seed 7"})

@@ -32,6 +32,10 @@ class Many(ThisProcess):
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
+    def pays(self, seconds: float) -> bool:
+        """Return that there are processes for everything but nothing."""
+        return seconds > 0
+
 
 def stored(folder: Path) -> int:
     """Return how many cells are stored in a folder."""
@@ -176,9 +180,9 @@ def test_cells_that_are_alike_run_once(tmp_path: Path) -> None:
 def test_the_table_does_not_depend_on_who_does_it(tmp_path: Path) -> None:
     """Whether cells share the processes or their replications do: the same bytes. The order of axes orders the rows."""
     grid = {RATE: [4, 8, -1], SEATS: [2, 4]}
-    for folder, number in (("one", 1), ("many", 20)):
+    for folder, number in (("one", 1), ("two", 2), ("many", 20)):
         swept(grid=grid, out=tmp_path / folder, workers=Many(number), replications=2)
-    assert rows_in(tmp_path / "one") == rows_in(tmp_path / "many")
+    assert rows_in(tmp_path / "one") == rows_in(tmp_path / "two") == rows_in(tmp_path / "many")
     found, other = sq.load_sweep(tmp_path / "one"), swept(grid=dict(reversed(grid.items())), replications=2)
     order = [RATE, SEATS, "policy", "replication"]
     tables = [one.table.drop(columns="cell").sort_values(order, ignore_index=True) for one in (found, other)]
