@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from simqueue import theory
     from simqueue.decisions.baseline import write_baseline
     from simqueue.decisions.comparing_results import changes
+    from simqueue.decisions.global_sensitivity import global_sensitivity
     from simqueue.errors import InputError, RunError, SimqueueError
     from simqueue.execution import executor
     from simqueue.experiment import rare, run
@@ -42,6 +43,7 @@ __all__ = [
     "changes",
     "compare",
     "executor",
+    "global_sensitivity",
     "load_result",
     "load_scenario",
     "load_sweep",
@@ -66,6 +68,7 @@ _SOURCES = {
     "changes": "simqueue.decisions.comparing_results:changes",
     "compare": "simqueue.experiment.questions:compare",
     "executor": "simqueue.execution:executor",
+    "global_sensitivity": "simqueue.decisions.global_sensitivity:global_sensitivity",
     "load_result": "simqueue.results.stored:read_result",
     "load_scenario": "simqueue.scenario:load",
     "load_sweep": "simqueue.sweeps.sweep:load_sweep",

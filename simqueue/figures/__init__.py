@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from simqueue.figures.capacity import capacity_figure
     from simqueue.figures.cdf import cdf_axes
     from simqueue.figures.plots import plot, save_figures
+    from simqueue.figures.sensitivity import sensitivity_figure
     from simqueue.figures.sweep import SweepPoint, sweep_axes
     from simqueue.figures.workload import workload_figure
 
@@ -23,6 +24,7 @@ __all__ = [
     "cdf_axes",
     "plot",
     "save_figures",
+    "sensitivity_figure",
     "sweep_axes",
     "workload_figure",
     "write",
@@ -34,6 +36,7 @@ _MODULES = {
     "cdf_axes": "cdf",
     "plot": "plots",
     "save_figures": "plots",
+    "sensitivity_figure": "sensitivity",
     "sweep_axes": "sweep",
     "workload_figure": "workload",
     "write": "canvas",
