@@ -22,6 +22,7 @@ from simqueue.sweeps.axes import Axis, axes_of
 from simqueue.sweeps.cells import Cells
 from simqueue.sweeps.design import Design
 from simqueue.sweeps.plan import Plan, Swept, overrides_of, source_of
+from simqueue.sweeps.store import check_folder
 from simqueue.sweeps.sweep import carry_out
 
 if TYPE_CHECKING:
@@ -171,6 +172,8 @@ def global_sensitivity(
     base = source.scenario(given).resolve()
     check_names(base.policy_names, None, metrics, numeric_columns(base))
     runs = _replications(base, replications)
+    if out is not None:
+        check_folder(Path(out))  # before the run that tells which error applies
     with opened(workers) as where:
         factors, notes = _factors(base, cells, where, model_error=model_error)
         shares = shares_of(method, len(factors), wanted, design_seed)

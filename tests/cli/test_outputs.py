@@ -35,6 +35,8 @@ WRITERS: dict[tuple[str, str], tuple[list[str], str]] = {
     ("capacity", "figure"): (["capacity", "toy.yaml", "--figure"], ".png"),
     ("sweep", "out"): (["sweep", "toy.yaml", "--grid", "seed=1,2", "--out"], ""),
     ("sweep", "figure"): (["sweep", "toy.yaml", "--grid", "seed=1,2", "--figure"], ".png"),
+    ("sensitivity", "out"): (["sensitivity", "toy.yaml", "--over", "tensor_parallel=1,2", "--out"], ""),
+    ("sensitivity", "figure"): (["sensitivity", "toy.yaml", "--over", "tensor_parallel=1,2", "--figure"], ".png"),
     ("workload", "out"): (["workload", "toy.yaml", "--out"], ""),
     ("calibrate", "out"): (["calibrate", "steps.csv", "--kind", "linear", "--out"], ".yaml"),
     ("init", "file"): (["init"], ".yaml"),

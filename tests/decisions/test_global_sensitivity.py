@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simqueue.sweeps.axes import axis_of
 
 import simqueue as sq
 from simqueue.cli import run_command
@@ -19,6 +18,7 @@ from simqueue.decisions.screening import indices, shares_of
 from simqueue.errors import InputError, RunError
 from simqueue.execution import ThisProcess
 from simqueue.scenario import from_mapping
+from simqueue.sweeps.axes import axis_of
 
 OVERHEAD, PROMPT = "step_time.overhead_s", "workload.prompt_tokens.value"
 ALONE: dict[str, Any] = {

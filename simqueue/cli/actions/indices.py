@@ -41,7 +41,7 @@ def show_indices(
         raise InputError(f"--figure: {figure} must end in .png or .svg")
     with Outputs() as outputs:
         place = None if figure is None else outputs.file(figure)
-        with progress_bar(scenario, quiet=quiet) as progress:
+        with progress_bar(scenario, quiet=quiet, timed=True) as progress:
             found = global_sensitivity(
                 scenario,
                 _ranges(over),
