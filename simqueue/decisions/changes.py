@@ -133,7 +133,8 @@ class Changes:
         return {
             "before": self.before.label,
             "after": self.after.label,
-            "keys": [{"key": one.key, "before": one.before, "after": one.after} for one in self.keys],
+            "warnings": list(self.after.warnings),
+            "keys": [one.plain() for one in self.keys],
             "only_before": list(self.only_before),
             "only_after": list(self.only_after),
             "changes": [row.plain() for row in self.rows],

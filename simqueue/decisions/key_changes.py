@@ -33,6 +33,11 @@ class KeyChange:
     before: Any
     after: Any
 
+    def plain(self) -> dict[str, Any]:
+        """Return plain values; a side that has no such key is left out."""
+        sides = {"before": self.before, "after": self.after}
+        return {"key": self.key, **{side: value for side, value in sides.items() if value is not ABSENT}}
+
 
 def key_changes(before: Recorded, after: Recorded) -> tuple[KeyChange, ...]:
     """Return the keys that differ, in the order of the later scenario, and the version if it differs.

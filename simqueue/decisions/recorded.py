@@ -53,6 +53,8 @@ class Recorded:
         Of single runs: policy -> column -> half the interval by batch means, where there is one.
     defaults : frozenset of str
         Dotted keys whose values are plain defaults, as far as that is known.
+    warnings : tuple of str
+        Those of the result; a baseline file has none.
     """
 
     label: str
@@ -65,6 +67,7 @@ class Recorded:
     values: Values
     halves: Halves
     defaults: frozenset[str] = frozenset()
+    warnings: tuple[str, ...] = ()
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -123,6 +126,7 @@ def recorded(source: Result | StoredResult | str | Path, label: str = "") -> Rec
         values=_values(result.replication_rows),
         halves=_halves(result),
         defaults=frozenset(key for key, origin in result.origins.items() if origin == _DEFAULT),
+        warnings=tuple(result.warnings),
     )
 
 

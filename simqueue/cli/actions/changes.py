@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from simqueue.cli.actions.common import baseline_place, print_json, say
+from simqueue.cli.actions.common import baseline_place, print_json, print_warnings, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.cli.failures import FAILED
 from simqueue.decisions.baseline import write_baseline
@@ -61,7 +61,8 @@ def compare_results(
 
 
 def _show(found: Changes) -> None:
-    """Print keys, changes and limits."""
+    """Print warnings of the later result, keys, changes and limits."""
+    print_warnings(found.after.warnings)
     for one in found.keys[:_MOST_KEYS]:
         say(f"{one.key}: {_value(one.before)} -> {_value(one.after)}")
     if len(found.keys) > _MOST_KEYS:
