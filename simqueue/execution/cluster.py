@@ -212,6 +212,8 @@ def _connected(address: str, quiet: contextlib.ExitStack) -> Any:
 @contextlib.contextmanager
 def _without_logs() -> Iterator[None]:
     """Let distributed print nothing: errors say in one line what it tells in many."""
+    loop = logging.getLogger("asyncio")
+    loop.addFilter(_not_of_distributed)
     logs = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
     before = [log.level for log in logs]
     for log in logs:
@@ -219,8 +221,15 @@ def _without_logs() -> Iterator[None]:
     try:
         yield
     finally:
+        loop.removeFilter(_not_of_distributed)
         for log, level in zip(logs, before, strict=True):
             log.setLevel(level)
+
+
+def _not_of_distributed(record: logging.LogRecord) -> bool:
+    """Return whether a record is of another program: asyncio tells of exceptions that distributed leaves behind."""
+    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+    return not type(error).__module__.startswith("distributed")
 
 
 def _difference(here: Mapping[str, str], there: object) -> str:
