@@ -32,12 +32,12 @@ SCENARIO = {
     "kv_cache": {"blocks": 1000},
     "workload": {
         "arrivals": {"process": "poisson", "rate_rps": 20},
-        "num_requests": 100,
+        "num_requests": 40,
         "prompt_tokens": {"distribution": "constant", "value": 20},
         "output_tokens": {"distribution": "geometric", "mean": 8},
     },
     "policies": {"p": {"scheduler": "chunked"}},
-    "replications": 8,
+    "replications": 3,
 }
 
 
@@ -132,7 +132,7 @@ def test_a_scheduler_from_a_file_travels(
     """A command prints what it prints without the cluster; the file of the scheduler is only here."""
     policy = tmp_path / "policy_that_travels.py"
     policy.write_text(POLICY)
-    file = scenario_file({**SCENARIO, "replications": 3, "policies": {"p": {"scheduler": "travels"}}})
+    file = scenario_file({**SCENARIO, "policies": {"p": {"scheduler": "travels"}}})
     words = ("run", file, "--json-summary", "--import", policy)
     with patch.dict(SCHEDULERS):
         here, there = command(*words, "--workers", 1), command(*words, "--dask", processes.address)
@@ -146,16 +146,20 @@ def test_another_version_on_a_worker_is_an_error(processes: Cluster, monkeypatch
         executor(dask=processes.address)
 
 
-def test_a_run_has_the_same_bytes_while_a_worker_is_killed(processes: Cluster, where: DaskCluster) -> None:
-    """Replications of which some were on a worker that was killed half-way give the JSON of this process."""
+def test_a_sweep_has_the_same_bytes_while_a_worker_is_killed(
+    processes: Cluster, where: DaskCluster, tmp_path: Path
+) -> None:
+    """Cells of which some were on a worker that was killed half-way give the table of this process."""
+    rates = {"workload.arrivals.rate_rps": [5, 10, 15, 20, 25, 30, 35, 40]}
 
     def kill(_: str, done: int, __: int) -> None:
         if done == 3:
             processes.processes[1].kill()
 
-    killed = sq.run(SCENARIO, workers=where, progress=kill)
-    assert killed.to_json() == sq.run(SCENARIO, workers=1).to_json()
+    sq.sweep(SCENARIO, grid=rates, out=tmp_path / "there", workers=where, progress=kill)
     _until_there_are(1, where)
+    sq.sweep(SCENARIO, grid=rates, out=tmp_path / "here", workers=1)
+    assert (tmp_path / "there/rows.parquet").read_bytes() == (tmp_path / "here/rows.parquet").read_bytes()
 
 
 def test_a_worker_that_joins_is_used(processes: Cluster, where: DaskCluster) -> None:
