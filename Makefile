@@ -77,8 +77,11 @@ types: $(VENV)/.dev
 architecture: $(VENV)/.dev
 	$(BIN)/lint-imports
 
+# tests run side by side, one per core: threads of linear algebra would only wait for each other
+pytest: export OPENBLAS_NUM_THREADS := 1
+pytest: export OMP_NUM_THREADS := 1
 pytest: $(VENV)/.wheel
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -31,6 +31,18 @@ sys.path.append(str(Path(__file__).parents[1]))
 register_profiles()
 
 
+_COSTLY = {"found": "fidelity", "document": "module08"}
+"""Fixtures that take long to make -> group of the tests that share it: all of a group run in one process."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Group tests by the costly fixture that they share."""
+    for item in items:
+        for fixture in getattr(item, "fixturenames", ()):
+            if fixture in _COSTLY:
+                item.add_marker(pytest.mark.xdist_group(_COSTLY[fixture]))
+
+
 @pytest.fixture
 def play() -> Callable[[Mapping[str, Any]], Result]:
     """Return a run that folds equal steps and plans each of them: both must give the same tables, to the last bit."""

@@ -127,7 +127,9 @@ def test_short_work_is_not_worth_processes_unless_their_number_was_chosen() -> N
 
 
 _PROGRAM = """
+import signal
 import time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets programs in the background ignore it
 from simqueue.execution import Failed
 from simqueue.execution.local import LocalProcesses
 
