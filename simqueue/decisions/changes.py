@@ -164,11 +164,7 @@ def changes_between(
     InputError
         If neither result has a metric, a limit is wrong, or the results have no policy in common.
     """
-    known = tuple(dict.fromkeys([*before.columns, *after.columns]))
-    for metric in metrics or ():
-        if metric not in known:
-            raise InputError(f"--metric: {unknown('metric', metric, known)}")
-    parsed = parse_limits(limits, known)
+    parsed = checked_limits(metrics, limits, (*before.columns, *after.columns))
     policies = [name for name in before.policies if name in after.policies]
     if not policies:
         raise InputError(
@@ -188,6 +184,21 @@ def changes_between(
         tuple(name for name in after.policies if name not in before.policies),
         tuple(f"{limit} of {name}" for name in gone for limit in parsed),
     )
+
+
+def checked_limits(metrics: Sequence[str] | None, limits: Sequence[str], columns: Sequence[str]) -> tuple[Limit, ...]:
+    """Return the limits that texts say.
+
+    Raises
+    ------
+    InputError
+        If a metric is none of the columns, or a limit is wrong.
+    """
+    known = tuple(dict.fromkeys(columns))
+    for metric in metrics or ():
+        if metric not in known:
+            raise InputError(f"--metric: {unknown('metric', metric, known)}")
+    return parse_limits(limits, known)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from simqueue.datafiles.regular import is_folder
 from simqueue.decisions.baseline import is_baseline, read_baseline
-from simqueue.decisions.changes import Changes, changes_between
+from simqueue.decisions.changes import Changes, changes_between, checked_limits
 from simqueue.decisions.recorded import Recorded, recorded
 from simqueue.errors import InputError, show
 from simqueue.execution import Workers
+from simqueue.experiment.metric_names import numeric_columns
 from simqueue.experiment.runner import as_resolved, run
 from simqueue.results.result import Result
 from simqueue.results.stored import StoredResult
@@ -74,6 +75,7 @@ def changes(
         raise InputError(f"{after.label}: is a result; overrides, a seed and replications need a scenario")
     if after is None:
         wanted = as_resolved(result, overrides, before.seed if seed is None else seed)  # type: ignore[arg-type] # see kept
+        checked_limits(metrics, limits, (*before.columns, *numeric_columns(wanted)))  # before the run
         after = recorded(run(_as_often(wanted, before, replications), progress=progress, workers=workers))
     return changes_between(before, after, metrics, limits)
 

@@ -199,6 +199,6 @@ def test_commands_print_what_holds(tmp_path: Path, capsys: pytest.CaptureFixture
     assert run_command(["run", str(file), "--with-model-error", "--stream", str(tmp_path / "s")]) == 2
     assert "--with-model-error, --stream" in capsys.readouterr().err
     constant = ["--set", "step_time={kind: constant, seconds: 1}"]
-    for command in ("run", "compare", "best"):
+    for command in ("run", "best"):
         assert run_command([command, str(file), "--with-model-error", *constant]) == 2
         assert "no policy has step times of a preset" in capsys.readouterr().err

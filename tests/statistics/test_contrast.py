@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 from simqueue.statistics.contrast import Known, contrast, method_of
 from simqueue.statistics.estimate import estimate
 
+from ..helpers.profiles import examples
+
 NUMBERS = st.lists(st.floats(0, 1000).map(lambda x: round(x, 3)), min_size=2, max_size=8)
 
 
+@examples(25, thorough=400)
 @given(
     one=NUMBERS, other=NUMBERS, confidence=st.sampled_from([0.8, 0.95, 0.99]), factor=st.sampled_from([1, 1.05, 0.9])
 )

@@ -85,8 +85,8 @@ def _show(found: GlobalSensitivity) -> None:
         print_rows(titles, cells, left=("factor",), wrapped=("factor",))
     say(_ABOUT[found.method])
     say(
-        f"{len(found.sweep.cells)} points, {found.replications} replications of each on the same random numbers; "
-        "95 % intervals by the bootstrap over the points"
+        f"{len(found.sweep.cells)} different points, {found.replications} replications of each on the same random "
+        "numbers; 95 % intervals by the bootstrap over the points"
     )
     for line in (*about_percentiles([row.metric for row in found.rows]), *found.notes):
         say(line)
