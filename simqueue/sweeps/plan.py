@@ -9,7 +9,7 @@ from typing import Any
 
 from simqueue.datafiles.yamlfile import Document
 from simqueue.errors import InputError, show
-from simqueue.installation import VERSION
+from simqueue.installation import VERSION, code_digest, is_checkout
 from simqueue.scenario.load import Source, parsed, read_source, source_of_mapping
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.overrides import Override, apply
@@ -78,6 +78,7 @@ class Plan:
         """Return what the tables of the sweep are of: version, scenario with its seed, and design."""
         keys = apply(self.source.document.data, self.overrides)[0]
         found = {"version": VERSION, "name": self.name, "seed": keys.get("seed", 0)}
+        found |= {"checkout": code_digest()} if is_checkout() else {}
         return found | {"scenario": keys, "design": self.design.written}
 
 

@@ -11,7 +11,6 @@ from itertools import chain, islice
 
 from simqueue.errors import InputError, Problem, SimqueueError
 from simqueue.execution import Executor, Failed
-from simqueue.execution.here import done
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.sweeps.cells import FLAG, Cells, own_problems
 from simqueue.sweeps.design import Points, Values
@@ -150,14 +149,22 @@ def _outcomes(course: _Course, executor: Executor, check: bool | None) -> Iterat
         scenario = next(waiting, None)
         if scenario is None:
             return
-        yield count, done(one, scenario)
+        yield count, _done(one, scenario)
         count += 1
     first = list(islice(waiting, executor.workers))
     if len(first) < executor.workers:
-        yield from enumerate((done(one, scenario) for scenario in first), start=count)
+        yield from enumerate((_done(one, scenario) for scenario in first), start=count)
         return
     tasks = executor.unordered(partial(played, check=check), chain(first, waiting))
     yield from ((count + number, outcome) for number, outcome in tasks)
+
+
+def _done(play: Callable[[ResolvedScenario], str], scenario: ResolvedScenario) -> str | Failed:
+    """Return the outcome of a cell that this process runs; a signal that ends the process ends the sweep."""
+    try:
+        return play(scenario)
+    except Exception as error:  # as an executor has it
+        return Failed(str(error), type(error).__name__, exception=error)
 
 
 def _shared(course: _Course) -> list[Fate]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ from simqueue.sweeps.plan import Plan, overrides_of
 from simqueue.sweeps.preview import Preview, preview
 from simqueue.sweeps.store import STORE, Store, check_folder
 from simqueue.sweeps.sweep import Sweep, carry_out, plan_for
+from simqueue.sweeps.table import WARNINGS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,14 +79,24 @@ def sweep(
     _check_metrics(plan, metrics)
     with Outputs() as outputs:
         place = None if figure is None else outputs.file(figure)
-        with progress_bar(plan.name, quiet=quiet, timed=True) as progress:
-            found = carry_out(plan, folder, workers, progress=progress)
+        found = _carried_out(plan, folder, workers, quiet=quiet)
         if place is not None:
             figures.write(found.figure(metrics[0]), place)
     _show(found, metrics, folder, figure, json_=json_)
     if len(found.failures):
         _name_failures(found)
         raise typer.Exit(FAILED)
+
+
+def _carried_out(plan: Plan, folder: Path, workers: Executor, *, quiet: bool) -> Sweep:
+    """Run the cells that are missing. If that is stopped, say what is there."""
+    try:
+        with progress_bar(plan.name, quiet=quiet, timed=True) as progress:
+            return carry_out(plan, folder, workers, progress=progress)
+    except (KeyboardInterrupt, SystemExit):
+        if (folder / STORE).is_file():
+            typer.echo(f"note: the cells until then are stored in {folder}; the same command goes on", err=True)
+        raise
 
 
 def _axes(texts: list[str] | None, option: str) -> tuple[Axis, ...]:
@@ -113,7 +125,7 @@ def _show(found: Sweep, metrics: Sequence[str], folder: Path, figure: Path | Non
             | {"rows": records(found.table), "classes": records(found.classes)}
         )
         return
-    for line in found.notes:
+    for line in [*found.notes, *_about_warnings(found)]:
         say(f"note: {line}")
     shown = [name for name in metrics if name in found.table]
     means = found.means(*shown)
@@ -121,6 +133,16 @@ def _show(found: Sweep, metrics: Sequence[str], folder: Path, figure: Path | Non
         _print_means(found, means, shown)
     for path in sorted(folder.glob("*.parquet")) + ([] if figure is None else [figure]):
         say(f"written: {path}")
+
+
+def _about_warnings(found: Sweep) -> list[str]:
+    """Return how many cells have warnings, with the most frequent one."""
+    texts: list[str] = found.cells[WARNINGS].dropna().tolist()
+    if not texts:
+        return []
+    counts = Counter(line for text in texts for line in text.splitlines())
+    line, _ = counts.most_common(1)[0]
+    return [f"{len(texts):,} of {len(found.cells):,} cells have warnings (column {WARNINGS}), such as: {line}"]
 
 
 def _print_means(found: Sweep, means: pd.DataFrame, metrics: Sequence[str]) -> None:

@@ -1,0 +1,1 @@
+"""Sweeps that are killed and disturbed: nothing lost, nothing twice, nothing torn."""
