@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from simqueue.decisions.baseline import write_baseline
     from simqueue.decisions.comparing_results import changes
     from simqueue.decisions.global_sensitivity import global_sensitivity
+    from simqueue.decisions.tuning.tune import tune
     from simqueue.errors import InputError, RunError, SimqueueError
     from simqueue.execution import executor
     from simqueue.experiment import rare, run
@@ -52,6 +53,7 @@ __all__ = [
     "sensitivity",
     "sweep",
     "theory",
+    "tune",
     "write_baseline",
 ]
 
@@ -77,6 +79,7 @@ _SOURCES = {
     "sensitivity": "simqueue.experiment.sensitivity:sensitivity",
     "sweep": "simqueue.sweeps.sweep:sweep",
     "theory": "simqueue.theory:",
+    "tune": "simqueue.decisions.tuning.tune:tune",
     "write_baseline": "simqueue.decisions.baseline:write_baseline",
 }
 """Public name -> module and name in it, or the module itself. They are imported at first use, because

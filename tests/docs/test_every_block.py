@@ -144,10 +144,14 @@ def test_every_block_says_what_it_is() -> None:
 def test_yaml_runs(block: Block, tmp_path: Path) -> None:
     """A block is a scenario once what it leaves out is added; it has requests and runs, up to an early horizon.
 
-    The design of a sweep is whole as it is.
+    The design of a sweep, and a question to `tune`, are whole as they are.
     """
     prepare(block.page, tmp_path)
     keys = YAML(typ="safe").load(block.text)
+    if "space" in keys:
+        (tmp_path / "question.yaml").write_text(block.text, encoding="utf-8")
+        assert sq.tune(tmp_path / "question.yaml", workers=1).best is not None
+        return
     if "scenario" in keys:
         (tmp_path / "design.yaml").write_text(block.text, encoding="utf-8")
         assert not len(sq.sweep(tmp_path / "design.yaml", workers=1).failures)
