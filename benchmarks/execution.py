@@ -64,18 +64,20 @@ def main() -> None:
 
 def speed(tasks: int, rounds: int) -> None:
     """Print how many times faster two processes are than one, and what an empty task costs."""
-    requests = _requests(TASK_S)
-    played = partial(play, requests)
+    played = partial(play, _requests(TASK_S))
     ratios = []
     for _ in range(rounds):
         one, one_busy = _seconds(ThisProcess(), played, tasks)
-        two, two_busy = _seconds(LocalProcesses(2), played, tasks)
+        with LocalProcesses(2) as where:
+            start, start_busy = _seconds(where, played, where.workers)  # imports, and a task each
+            two, two_busy = _seconds(where, played, tasks)
         ratios.append(one / two)
         print(
             f"{tasks} tasks of {one / tasks:.3f} s: one process {one:.2f} s, two {two:.2f} s, ratio {one / two:.3f} "
-            f"(processor time {one_busy:.2f} s and {two_busy:.2f} s)"
+            f"(processor time {one_busy:.2f} s and {two_busy:.2f} s); start of both and a task each {start:.2f} s "
+            f"({start_busy:.2f} s)"
         )
-    print(f"best ratio {max(ratios):.3f}, median {sorted(ratios)[rounds // 2]:.3f} (limit {LIMIT})")
+    print(f"ratio: best {max(ratios):.3f}, median {sorted(ratios)[rounds // 2]:.3f} (limit {LIMIT})")
     empty = 5000
     with LocalProcesses(2) as where:
         list(where.unordered(_same, range(10)))
@@ -95,26 +97,28 @@ def _same(task: int) -> int:
 
 
 def _requests(seconds: float) -> int:
-    """Return how many requests take so long here."""
+    """Return how many requests take so much processor time here."""
     play(100, 1)
-    started = time.perf_counter()
+    started = time.process_time()
     play(2000, 1)
-    return max(100, round(2000 * seconds / (time.perf_counter() - started)))
+    return max(100, round(2000 * seconds / (time.process_time() - started)))
 
 
 def _seconds(where: Executor, played: Callable[[int], float], tasks: int) -> tuple[float, float]:
-    """Return the wall time of all tasks, with the start of processes and their imports, and their processor time."""
-    started, busy = time.perf_counter(), _busy()
-    with where:
-        outcomes = dict(where.unordered(played, range(1, tasks + 1)))
+    """Return the wall time of tasks, and the processor time of this process and the others."""
+    started, busy = time.perf_counter(), _busy(where)
+    outcomes = dict(where.unordered(played, range(1, tasks + 1)))
     if len(outcomes) != tasks or any(isinstance(one, Failed) for one in outcomes.values()):
         raise RuntimeError("a task failed")
-    return time.perf_counter() - started, _busy() - busy
+    return time.perf_counter() - started, _busy(where) - busy
 
 
-def _busy() -> float:
-    """Return the processor time of this process, and of its children that have ended, in seconds."""
-    return sum(os.times()[:4])
+def _busy(where: Executor) -> float:
+    """Return the processor time of this process and of those of an executor, in seconds."""
+    members = where.members if isinstance(where, LocalProcesses) else []
+    files = [Path("/proc", str(member.popen.pid), "stat").read_text() for member in members]
+    ticks = sum(int(part) for text in files for part in text.rpartition(")")[2].split()[11:13])
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def kills(where: Executor, wanted: int, every: float, rng: random.Random) -> None:
