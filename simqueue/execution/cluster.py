@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import queue
+import re
 import time
 from asyncio import CancelledError
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,9 @@ from simqueue.execution.cluster_worker import ClusterWorker, installed
 from simqueue.execution.contract import Failed
 from simqueue.execution.packed import packed_with_code
 from simqueue.execution.pool import Pool
+from simqueue.printable import shortened
 
+_ADDRESS: Final = re.compile(r"((tcp|tls|ws|wss|ucx)://)?(\[[\da-f:]+\]|[\w.-]{1,253}):\d{1,5}", re.ASCII)
 _CONNECT_S: Final = 5.0
 _LOOK_AGAIN_S: Final = 0.5
 """How often is looked which workers there are."""
@@ -196,6 +199,10 @@ class DaskCluster(Pool[ClusterWorker]):
 
 
 def _connected(address: str, quiet: contextlib.ExitStack) -> Any:
+    if not _ADDRESS.fullmatch(address):
+        raise InputError(
+            f"--dask {shortened(address)}: must be the address of a scheduler, such as tcp://10.0.0.5:8786"
+        )
     try:
         from distributed import Client  # noqa: PLC0415 - an extra, and slow to load
     except ImportError:

@@ -25,7 +25,7 @@ def command_lines() -> Iterator[Case]:
     for name, word in _WORDS.items():
         for command in ("run", "validate"):
             yield Case(f"{command} {name}", (command, word))
-        for flag in ("--seed", "--replications", "--workers"):
+        for flag in ("--seed", "--replications", "--workers", "--dask"):
             yield Case(f"run {flag} {name}", ("run", "{}/s.yaml", "--no-figures", flag, word), _SCENARIO)
         for text in (word, f"{word}=1", f"seed={word}", f"workload.{word}=1", f"policies.c.{word}=1", f"gpu={word}"):
             label = text.replace(word, name) if word else f"{text} {name}"
