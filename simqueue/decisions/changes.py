@@ -224,6 +224,8 @@ class _Compared:
             before, after = Known(before.values[:n]), Known(after.values[:n])
         confidence = self.before.confidence
         found = contrast(after, before, method, confidence)
+        if same_seed and after.values == before.values:
+            found = Interval(0.0, 0.0, 0.0)  # the same runs, also where the value of so few would not be known
         return Change(
             policy,
             metric,
@@ -233,8 +235,8 @@ class _Compared:
             _relative(after, before, method, found, confidence),
             method,
             (len(before.values), len(after.values)),
-            _verdict(metric, contrast(after, before, method, _shared(confidence, self.rows))),
-            tuple(Judged(limit, self._state(limit, after, before, method)) for limit in self._limits_on(metric)),
+            _verdict(metric, found, contrast(after, before, method, _shared(confidence, self.rows))),
+            tuple(Judged(limit, self._state(limit, after, before, method, found)) for limit in self._limits_on(metric)),
         )
 
     def _limits_on(self, metric: str) -> list[Limit]:
@@ -259,10 +261,10 @@ class _Compared:
             tuple(Judged(limit, "beyond" if lost else "not told") for limit in self._limits_on(metric)),
         )
 
-    def _state(self, limit: Limit, after: Known, before: Known, method: Method) -> State:
+    def _state(self, limit: Limit, after: Known, before: Known, method: Method, alone: Interval) -> State:
         """Return whether a change is beyond a limit: the excess over it is shown to be above 0, or not above 0."""
-        if method == "paired" and after.values == before.values:
-            return "within"  # even where a share of so few values would not be known
+        if alone.low == alone.high == 0:
+            return "within"
         confidence = _shared(self.before.confidence, self.checks)
         states: list[State] = []
         for sign in limit.direction:
@@ -306,11 +308,12 @@ def _relative(after: Known, before: Known, method: Method, found: Interval, conf
     return Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1)
 
 
-def _verdict(metric: str, found: Interval) -> str:
+def _verdict(metric: str, alone: Interval, found: Interval) -> str:
+    """Return what is shown; `found` is the interval that holds with those of all rows."""
+    if alone.low == alone.high == 0:
+        return "the same"
     if found.low is None or found.high is None:
         return "no interval"
-    if found.low == found.high == 0:
-        return "the same"
     if found.low <= 0 <= found.high:
         return "no difference shown"
     side, wanted = "higher" if found.value > 0 else "lower", better(metric)

@@ -69,6 +69,7 @@ def one(before: list[Any], after: list[Any], *limits: str, metric: str = "mean_t
         ([100, 110, 120], [111, None, 131], "+5%", "beyond"),
         ([100, None, 120], [111, 121, 131], "+5%", "not told"),
         ([100], [111], "+5%", "not told"),
+        ([100], [100], "+5%", "within"),
     ],
 )
 def test_limits_on_changes(before: list[Any], after: list[Any], limit: str, state: State) -> None:
