@@ -54,6 +54,7 @@ class DaskCluster(Pool[ClusterWorker]):
         self._unfit: set[str] = set()
         self._looked = self._seen = time.monotonic()
         try:
+            self._check_scheduler()
             self._first_workers()
         except BaseException:
             self._close_client()
@@ -158,6 +159,15 @@ class DaskCluster(Pool[ClusterWorker]):
             self._seen = self._looked
         elif self._looked - self._seen > _WITHOUT_WORKERS_S:
             raise RunError(f"--dask {self._address}: no worker for {_WITHOUT_WORKERS_S:g} s; what was done is kept")
+
+    def _check_scheduler(self) -> None:
+        """The scheduler reads tasks, too: without the package, all of them would fail."""
+        try:
+            there = self._client.run_on_scheduler(installed)
+        except Exception as error:  # whatever it answers
+            there = error
+        if problem := _difference(installed(), there):
+            raise InputError(f"--dask {self._address}: the scheduler: {problem}")
 
     def _first_workers(self) -> None:
         until = time.monotonic() + _CONNECT_S

@@ -141,10 +141,10 @@ def test_a_scheduler_from_a_file_travels(
     assert (there.code, there.err, there.out) == (0, "", here.out)
 
 
-def test_another_version_on_a_worker_is_an_error(processes: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers with other versions would give other results: the worker and both versions are named."""
+def test_another_version_is_an_error(processes: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other versions would give other results: the error says where, and names both versions."""
     monkeypatch.setattr(cluster_worker, "VERSION", "9.9")
-    with pytest.raises(InputError, match=r"worker tcp://\S+:\d+: simqueue \S+ is not that of this process, 9\.9"):
+    with pytest.raises(InputError, match=r"the scheduler: simqueue \S+ is not that of this process, 9\.9"):
         executor(dask=processes.address)
 
 

@@ -48,10 +48,17 @@ class Client:
         self.threads = {"tcp://a": 1}
         self.script = list(script)
         self.there: Any = installed()
+        self.at_scheduler: Any = installed()
 
     def nthreads(self) -> dict[str, int]:
         """Return the workers."""
         return self.threads
+
+    def run_on_scheduler(self, function: Callable[[], Any]) -> Any:
+        """Return what the scheduler has installed."""
+        if isinstance(self.at_scheduler, Exception):
+            raise self.at_scheduler
+        return self.at_scheduler
 
     def run(self, function: Callable[[], Any], workers: list[str], on_error: str) -> dict[str, Any]:
         """Return what workers have installed."""
@@ -134,6 +141,14 @@ def test_a_worker_without_the_package_is_an_error(opened: Callable[..., DaskClus
     client = Client()
     client.there = ModuleNotFoundError("No module named 'simqueue'")
     with pytest.raises(InputError, match=r"worker tcp://a: simqueue \S+ cannot be used there: No module"):
+        opened(client)
+
+
+def test_a_scheduler_without_the_package_is_an_error(opened: Callable[..., DaskCluster]) -> None:
+    """It reads tasks before it sends them to workers, so that all of them would fail."""
+    client = Client()
+    client.at_scheduler = ModuleNotFoundError("No module named 'simqueue'")
+    with pytest.raises(InputError, match=r"the scheduler: simqueue \S+ cannot be used there: No module named"):
         opened(client)
 
 
