@@ -36,6 +36,7 @@ class BaselineFile(Settings):
     confidence: float = Field(gt=0, lt=1)
     random: bool
     scenario: dict[str, Any]
+    contents: dict[str, str]
     values: dict[str, dict[str, list[int | float | None]]] = Field(min_length=1)
     halves: dict[str, dict[str, float]]
 
@@ -95,6 +96,7 @@ def read_baseline(file: Path) -> Recorded:
         random=made.random,
         values={name: {key: tuple(own) for key, own in found.items()} for name, found in made.values.items()},
         halves=made.halves,
+        contents=made.contents,
     )
 
 
@@ -118,6 +120,7 @@ def _lines(found: Recorded, folder: Path) -> Iterator[str]:
         yield f'  "{key}": {_json(value)},'
     indented = json.dumps(scenario, allow_nan=False, ensure_ascii=False, indent=2).replace("\n", "\n  ")
     yield f'  "scenario": {indented},'
+    yield f'  "contents": {_json(dict(found.contents))},'
     yield f'  "values": {_columns(found.values)},'
     yield f'  "halves": {_columns(found.halves)}'
     yield "}"

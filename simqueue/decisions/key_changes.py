@@ -9,11 +9,12 @@ from simqueue.scenario.paths import rooted
 from simqueue.scenario.values import dotted, leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from simqueue.decisions.recorded import Recorded
 
 ABSENT: Final = "(absent)"
+_DIGITS: Final = 12
 _NOT_COMPARED: Final = ("name",)
 
 
@@ -42,8 +43,9 @@ class KeyChange:
 def key_changes(before: Recorded, after: Recorded) -> tuple[KeyChange, ...]:
     """Return the keys that differ, in the order of the later scenario, and the version if it differs.
 
-    Paths are the same if they lead to the same file. A key that one of the two does not have is left out where the
-    other one has the plain default: another version knew it. Policies that only one of the two has are left out.
+    Paths are the same if they lead to the same file; a file with another content is listed by its hash. A key that one
+    of the two does not have is left out where the other one has the plain default: another version knew it. Policies
+    that only one of the two has are left out.
     """
     both = [name for name in before.policies if name in after.policies]
     old, new = _flat(before, both), _flat(after, both)
@@ -51,7 +53,15 @@ def key_changes(before: Recorded, after: Recorded) -> tuple[KeyChange, ...]:
     keys = dict.fromkeys([*new, *old])
     changes = [KeyChange(key, old.get(key, ABSENT), new.get(key, ABSENT)) for key in keys]
     differ = [one for one in changes if one.before != one.after and not _is_only_new(one, before, after)]
-    return (*version, *(one for one in differ if not _is_opened(one, keys)))
+    return (*version, *(one for one in differ if not _is_opened(one, keys)), *_content_changes(before, after))
+
+
+def _content_changes(before: Recorded, after: Recorded) -> Iterator[KeyChange]:
+    """Yield the keys of files that were read by both and have other contents."""
+    for key, old in before.contents.items():
+        new = after.contents.get(key, old)
+        if new != old:
+            yield KeyChange(f"content of {key}", f"sha256:{old[:_DIGITS]}", f"sha256:{new[:_DIGITS]}")
 
 
 def _is_only_new(change: KeyChange, before: Recorded, after: Recorded) -> bool:

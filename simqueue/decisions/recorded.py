@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,8 +15,11 @@ from simqueue.results.replicated import missing_values
 from simqueue.results.stored import StoredResult, read_result
 from simqueue.results.summary import column_type
 from simqueue.scenario import from_mapping
+from simqueue.scenario.paths import with_contents
 from simqueue.scenario.traffic import is_random_run
+from simqueue.scenario.values import dotted, leaves
 from simqueue.statistics.contrast import Known
+from simqueue.sweeps.keys import content_digest
 
 if TYPE_CHECKING:
     from simqueue.results.result import Result
@@ -26,6 +29,8 @@ Values = Mapping[str, Mapping[str, tuple[float | None, ...]]]
 Halves = Mapping[str, Mapping[str, float]]
 _DEFAULT: Final = "default"
 SCENARIO: Final = "scenario.json"
+_HASH: Final = "\0sha256:"
+"""Begins what stands for a file; no text of a scenario does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class Recorded:
         Policy -> column of the summary -> one value per replication, None where it is undefined.
     halves : mapping of str to mapping
         Of single runs: policy -> column -> half the interval by batch means, where there is one.
+    contents : mapping of str to str
+        Dotted key -> hash of the file that the scenario read there; of a saved result it is not known.
     defaults : frozenset of str
         Dotted keys whose values are plain defaults, as far as that is known.
     warnings : tuple of str
@@ -66,6 +73,7 @@ class Recorded:
     random: bool
     values: Values
     halves: Halves
+    contents: Mapping[str, str] = field(default_factory=dict)
     defaults: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
 
@@ -125,6 +133,7 @@ def recorded(source: Result | StoredResult | str | Path, label: str = "") -> Rec
         random=_is_random(scenario, base_dir),
         values=_values(result.replication_rows),
         halves=_halves(result),
+        contents={} if isinstance(result, StoredResult) else _contents(scenario, base_dir),
         defaults=frozenset(key for key, origin in result.origins.items() if origin == _DEFAULT),
         warnings=tuple(result.warnings),
     )
@@ -136,6 +145,19 @@ def _is_random(scenario: Mapping[str, Any], base_dir: Path) -> bool:
         return is_random_run(from_mapping(scenario, base_dir=base_dir).resolve())
     except InputError:  # such as a scheduler or a trace that is not here
         return True
+
+
+def _contents(scenario: Mapping[str, Any], base_dir: Path) -> dict[str, str]:
+    """Return a hash of each file that a scenario reads, by its key; none of what is gone by now."""
+    found: dict[str, str] = {}
+    read = with_contents(scenario, base_dir, lambda path: f"{_HASH}{content_digest(path)}")
+    for path in leaves(read):
+        value: Any = read
+        for step in path:
+            value = value[step]
+        if isinstance(value, str) and value.startswith(_HASH):
+            found[dotted(path)] = value.removeprefix(_HASH)
+    return found
 
 
 def _values(rows: Iterable[Row]) -> Values:

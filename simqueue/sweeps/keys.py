@@ -47,7 +47,7 @@ class Keys:
     def _digest(self, path: Path) -> str:
         if path not in self._files:
             try:
-                self._files[path] = f"sha256:{_content(path)}"
+                self._files[path] = f"sha256:{content_digest(path)}"
             except OSError as error:
                 raise InputError(f"{path}: cannot be read: {error.strerror}") from None
         return self._files[path]
@@ -75,12 +75,12 @@ def _source(cls: type) -> str:
     return "".join(marshal.dumps(code).hex() for code in codes if code is not None)
 
 
-def _content(path: Path) -> str:
+def content_digest(path: Path) -> str:
     """Return a hash of a file, or of all files in a folder with their names."""
     found = sha256()
     if path.is_dir():
         for file in sorted(one for one in path.rglob("*") if one.is_file()):
-            found.update(f"{file.relative_to(path).as_posix()}\0{_content(file)}\0".encode())
+            found.update(f"{file.relative_to(path).as_posix()}\0{content_digest(file)}\0".encode())
         return found.hexdigest()
     with path.open("rb") as opened:
         while part := opened.read(_AT_ONCE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -146,6 +147,20 @@ def test_keys_that_differ_are_listed_with_both_values(tmp_path: Path) -> None:
         "policies.p.max_num_seqs": (4, 3),
         "policies.p.fleet.replicas": (ABSENT, 2),
     }
+
+
+def test_a_file_with_another_content_is_a_change(tmp_path: Path) -> None:
+    """A trace that was changed in its place is listed by its hash; the baseline remembers the old one."""
+    trace = tmp_path / "t.jsonl"
+    line = '{"arrival_s": 0, "prompt_tokens": 10, "output_tokens": 2}\n'
+    trace.write_text(line * 5, encoding="utf-8")
+    keys = FIXED | {"workload": {"trace": {"format": "jsonl", "path": str(trace)}}}
+    sq.write_baseline(sq.run(keys), tmp_path / "base.json")
+    assert sq.changes(tmp_path / "base.json", keys).keys == ()
+    trace.write_text(line * 6, encoding="utf-8")
+    (found,) = sq.changes(tmp_path / "base.json", keys).keys
+    assert found.key == "content of workload.trace.path"
+    assert found.after == f"sha256:{hashlib.sha256(trace.read_bytes()).hexdigest()[:12]}" != found.before
 
 
 def test_a_baseline_file_holds_what_is_compared(tmp_path: Path) -> None:
