@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from simqueue import theory
     from simqueue.decisions.baseline import write_baseline
+    from simqueue.decisions.capacity import capacity
     from simqueue.decisions.comparing_results import changes
     from simqueue.decisions.global_sensitivity import global_sensitivity
     from simqueue.decisions.tuning.tune import tune
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from simqueue.execution import executor
     from simqueue.experiment import rare, run
     from simqueue.experiment.best import best
-    from simqueue.experiment.questions import capacity, compare
+    from simqueue.experiment.questions import compare
     from simqueue.experiment.sensitivity import sensitivity
     from simqueue.results.stored import read_result as load_result
     from simqueue.scenario import Scenario
@@ -66,7 +67,7 @@ _SOURCES = {
     "__compiled__": "simqueue.installation:COMPILED",
     "__version__": "simqueue.installation:VERSION",
     "best": "simqueue.experiment.best:best",
-    "capacity": "simqueue.experiment.questions:capacity",
+    "capacity": "simqueue.decisions.capacity:capacity",
     "changes": "simqueue.decisions.comparing_results:changes",
     "compare": "simqueue.experiment.questions:compare",
     "executor": "simqueue.execution:executor",

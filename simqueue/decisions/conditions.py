@@ -29,6 +29,10 @@ LOST: Final = "lost_share"
 """Share of the requests that are rejected, time out, or are unfinished at the horizon: they have no latency."""
 
 _CONDITION: Final = re.compile(r"\s*([^\s<>=]+)\s*(<=|>=)\s*([^\s<>=]+)\s*")
+_KNOWN_OF_EACH: Final = ("ttft_ms", "tpot_ms", "e2el_ms")
+"""Limits of a percentile over requests; a percentile of ITL is one over tokens."""
+_BOUNDED: Final = ("tpot_ms", "itl_ms", "_share", "mean_batch")
+"""Ends of what stays below some value at any rate, as no more requests run than there are seats."""
 _STATISTICS: Final = tuple(
     f"{kind}_{name}_ms" for name in OF_ALL + OF_CLIENTS for kind in ("mean", *map(statistic, ALWAYS))
 )
@@ -93,13 +97,33 @@ class Conditions:
     def __str__(self) -> str:
         return ", ".join(map(str, self.all))
 
+    @property
+    def of_good_requests(self) -> dict[str, float]:
+        """What makes a request good: `of_requests`, or else the limits on percentiles of TTFT, TPOT and E2EL."""
+        if self.of_requests:
+            return dict(self.of_requests)
+        found = {}
+        for one in self.all:
+            percentile, metric = parsed(one.column) or (None, "")
+            if percentile is not None and one.at_most and f"{metric}_ms" in _KNOWN_OF_EACH:
+                found[f"{metric}_ms"] = one.limit
+        return found
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no condition is about a value that grows without a limit as the stable rate comes near."""
+        if self.own and any(one.column == GOOD for one in self.all):
+            return False
+        values = [*self.of_requests, *(one.column for one in self.all if one.column != GOOD)]
+        return all(name.endswith(_BOUNDED) for name in values)
+
     def asked_of(self, scenario: ResolvedScenario) -> ResolvedScenario:
         """Return a scenario whose summary has all that the conditions are about.
 
-        Without `own`, the limits of the scenario itself no longer count.
+        Without `own`, the limits of the scenario itself no longer count; goodput is that of `of_good_requests`.
         """
         levels = [found[0] for one in self.all if (found := parsed(one.column)) and found[0] is not None]
-        return with_percentiles(scenario if self.own else with_limits(scenario, self.of_requests), levels)
+        return with_percentiles(scenario if self.own else with_limits(scenario, self.of_good_requests), levels)
 
 
 def parse_conditions(

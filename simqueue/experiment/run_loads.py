@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -32,10 +33,14 @@ class RunLoads:
     scenario : ResolvedScenario
     first : Replication
         Replication 0.
+    known : mapping of str to PolicyLoad, optional
+        The load of each policy, if the caller has it.
     """
 
-    def __init__(self, scenario: ResolvedScenario, first: Replication) -> None:
-        self._scenario, self._first = scenario, first
+    def __init__(
+        self, scenario: ResolvedScenario, first: Replication, known: Mapping[str, PolicyLoad] | None = None
+    ) -> None:
+        self._scenario, self._first, self._known = scenario, first, known
 
     @cached_property
     def offered(self) -> dict[str, OfferedLoad]:
@@ -61,8 +66,10 @@ class RunLoads:
         return tuple(chain.from_iterable(found))
 
     @cached_property
-    def _found(self) -> dict[str, PolicyLoad]:
+    def _found(self) -> Mapping[str, PolicyLoad]:
         first = self._first
+        if self._known is not None:
+            return self._known
         return policy_loads(self._scenario, first.requests, first.policies or None, first.recordings, estimates=False)
 
 

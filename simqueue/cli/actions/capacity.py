@@ -1,4 +1,4 @@
-"""``simqueue capacity``: what each policy can sustain, without a simulation."""
+"""``simqueue capacity``: what each policy can sustain, without a simulation; with ``--slo`` see `capacity_slo`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from simqueue import figures
+from simqueue.cli.actions.capacity_slo import Search, check_figure, searched
 from simqueue.cli.actions.common import load_scenario, print_json
 from simqueue.cli.actions.screen import print_by_name, progress_bar
 from simqueue.errors import InputError
@@ -41,6 +42,7 @@ _ROWS = (
     ("running, estimate", "", "estimated_running"),
 )
 """Label, unit and key of each row of the table."""
+SIMULATED_REQUESTS = 2000
 _ACCURATE = 3
 """Percent by which the closed form was off where it is not in doubt, at P90."""
 _ON_DEMAND = (
@@ -56,21 +58,44 @@ def capacity(
     scenario: str,
     set_: list[str] | None,
     seed: int | None,
+    slo: list[str] | None,
+    attainment: float | None,
+    precision: float | None,
+    max_runs: int | None,
+    budget_s: float | None,
+    with_model_error: bool,
     json_: bool,
     check: bool,
     figure: Path | None,
     simulate: bool,
     replications: int,
-    requests: int,
+    requests: int | None,
     workers: Executor,
     quiet: bool,
 ) -> None:
     """Print capacity, load and estimates of each policy, and draw them if a figure is asked for."""
     loaded = load_scenario(scenario, set_, seed).resolve()
+    only_law = {"--check": check, "--simulate": simulate}
+    only_search = {
+        "--attainment": attainment,
+        "--precision": precision,
+        "--max-runs": max_runs,
+        "--budget-s": budget_s,
+        "--with-model-error": with_model_error or None,
+    }
+    if slo:
+        for name, given in only_law.items():
+            if given:
+                raise InputError(f"{name}: cannot be combined with --slo")
+        wanted = Search(slo, attainment, precision, requests, max_runs, budget_s, with_model_error)
+        searched(loaded, wanted, figure, workers, json_=json_, quiet=quiet)
+        return
+    for name, value in only_search.items():
+        if value is not None:
+            raise InputError(f"{name}: needs --slo")
     if simulate and figure is None:
         raise InputError("--simulate: needs --figure FILE to draw the points in")
-    if figure is not None and figure.suffix not in (".png", ".svg"):
-        raise InputError(f"--figure: {figure} must end in .png or .svg")
+    check_figure(figure)
     with Outputs() as outputs:
         place = None if figure is None else outputs.file(figure)
         found = policy_loads(loaded)
@@ -82,7 +107,7 @@ def capacity(
         else:
             _show(found, values)
         if place is not None:
-            points = (replications, requests) if simulate else None
+            points = (replications, requests or SIMULATED_REQUESTS) if simulate else None
             _draw(loaded, place, points, workers, quiet=quiet)
             if not json_:
                 typer.echo(f"written: {figure}")

@@ -251,43 +251,6 @@ def best(
     """
 
 
-@command("capacity:capacity")
-def capacity(
-    scenario: Scenario,
-    set_: Set = None,
-    seed: Seed = None,
-    json_: Json = False,
-    check: Annotated[
-        bool,
-        Option("--check", help="Simulate a short backlog with each policy too, and print what it carries."),
-    ] = False,
-    figure: Annotated[
-        Path | None,
-        Option("--figure", metavar="FILE", help="Draw throughput, TPOT and TTFT over the rate, as .png or .svg."),
-    ] = None,
-    simulate: Annotated[
-        bool, Option("--simulate", help="Add simulated points with confidence intervals to the figure.")
-    ] = False,
-    replications: Annotated[
-        int, Option("--replications", metavar="N", min=2, help="Independent runs per simulated point.")
-    ] = 5,
-    requests: Annotated[int, Option("--requests", metavar="N", min=100, help="Requests in each of these runs.")] = 2000,
-    workers: Workers = None,
-    dask: Dask = None,
-    quiet: Quiet = False,
-    import_: Import = None,
-    debug: Debug = False,
-) -> None:
-    """Compute the capacity of each policy without a simulation.
-
-    Prints the highest request rate that each policy can sustain, what limits it, and estimates of latencies at the
-    scenario's rate. Where the formula is known to be inexact, above all if a full KV pool evicts requests, the capacity
-    is found by playing some hundred requests through the rules of the policy, and bounds are printed too.
-
-    Exits with 2 if there is no formula for the capacity of any policy. With --json, `note` gives the reason instead.
-    """
-
-
 @command("verify:verify")
 def verify(
     scenario: Annotated[
