@@ -124,7 +124,7 @@ def _busy(where: Executor) -> float:
 def kills(where: Executor, wanted: int, every: float, rng: random.Random) -> None:
     """Kill processes at random instants until enough were, and print whether each task has its one outcome."""
     killed: list[int] = []
-    killer = threading.Thread(target=_kill, args=(where, wanted, every, rng, killed))
+    killer = threading.Thread(target=_kill, args=(where, wanted, every, rng, killed), daemon=True)
     killer.start()
     started = time.perf_counter()
     seen: dict[int, object] = {}

@@ -52,6 +52,7 @@ class DaskCluster(Pool[ClusterWorker]):
         self._quiet = contextlib.ExitStack()
         self._client = _connected(address, self._quiet)
         self._unfit: set[str] = set()
+        self._asked: dict[str, Any] = {}
         self._looked = self._seen = time.monotonic()
         try:
             self._check_scheduler()
@@ -150,11 +151,8 @@ class DaskCluster(Pool[ClusterWorker]):
         gone = [member for member in self.members if member.address not in threads]
         for member in gone:
             self.bury(member)
-        joined = {one: threads[one] for one in threads.keys() - {member.address for member in self.members}}
-        for address, problem in self._joined({one: joined[one] for one in sorted(joined)}):
-            if address not in self._unfit:
-                self._unfit.add(address)
-                warn(f"worker {address} is not used: {problem}", stacklevel=2)
+        self._ask(threads)
+        self._add(threads)
         if self.members or gone:
             self._seen = self._looked
         elif self._looked - self._seen > _WITHOUT_WORKERS_S:
@@ -175,22 +173,40 @@ class DaskCluster(Pool[ClusterWorker]):
             if time.monotonic() > until:
                 raise InputError(f"--dask {self._address}: the cluster has no workers")
             time.sleep(0.1)
-        for address, problem in self._joined(threads):
-            raise InputError(f"--dask {self._address}: worker {address}: {problem}")
+        here, there = installed(), self._client.run(installed, on_error="return")
+        for address in threads:
+            if problem := _difference(here, there.get(address)):
+                raise InputError(f"--dask {self._address}: worker {address}: {problem}")
+            self._use(address, threads[address])
 
-    def _joined(self, threads: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-        """Use workers; yield each that cannot be used, and why."""
-        addresses = [address for address in threads if address not in self._unfit]
-        if not addresses:
-            return
-        here = installed()
-        there = self._client.run(installed, workers=addresses, on_error="return")
-        for address in addresses:
-            problem = _difference(here, there.get(address))
-            if problem:
-                yield address, problem
+    def _ask(self, threads: Mapping[str, int]) -> None:
+        """Ask workers that have joined what they have installed. Nobody waits: one may be gone again."""
+        forgotten = ("cancelled", "lost")
+        self._asked = {
+            one: future for one, future in self._asked.items() if one in threads and future.status not in forgotten
+        }
+        known = {member.address for member in self.members} | self._unfit | self._asked.keys()
+        for address in sorted(threads.keys() - known):
+            self._asked[address] = self._client.submit(
+                installed, workers=[address], allow_other_workers=False, pure=False, retries=0
+            )
+
+    def _add(self, threads: Mapping[str, int]) -> None:
+        """Use workers that have answered and are as this process is; tell of others."""
+        here = installed() if self._asked else {}
+        for address, future in list(self._asked.items()):
+            there = _answer_of(future)
+            if there is None:
+                continue
+            del self._asked[address]
+            if problem := _difference(here, there):
+                self._unfit.add(address)
+                warn(f"worker {address} is not used: {problem}", stacklevel=2)
             else:
-                self.members.append(ClusterWorker(self._client, address, threads[address], self._tell))
+                self._use(address, threads[address])
+
+    def _use(self, address: str, threads: int) -> None:
+        self.members.append(ClusterWorker(self._client, address, threads, self._tell))
 
     def _tell(self, member: ClusterWorker, task: Task, future: Any) -> None:
         self._done.put((member, task, future))
@@ -229,8 +245,8 @@ def _connected(address: str, quiet: contextlib.ExitStack) -> Any:
 @contextlib.contextmanager
 def _without_logs() -> Iterator[None]:
     """Let distributed print nothing: errors say in one line what it tells in many."""
-    loop = logging.getLogger("asyncio")
-    loop.addFilter(_not_of_distributed)
+    # stays: it tells when it cleans up, which may be later
+    logging.getLogger("asyncio").addFilter(_not_of_distributed)
     logs = [logging.getLogger(name) for name in ("distributed", "distributed.client", "tornado.application")]
     before = [log.level for log in logs]
     for log in logs:
@@ -238,7 +254,6 @@ def _without_logs() -> Iterator[None]:
     try:
         yield
     finally:
-        loop.removeFilter(_not_of_distributed)
         for log, level in zip(logs, before, strict=True):
             log.setLevel(level)
 
@@ -247,6 +262,16 @@ def _not_of_distributed(record: logging.LogRecord) -> bool:
     """Return whether a record is of another program: asyncio tells of exceptions that distributed leaves behind."""
     error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
     return not type(error).__module__.startswith("distributed")
+
+
+def _answer_of(future: Any) -> object:
+    """Return what a worker has installed, or the error that it gives; None as long as it has not answered."""
+    if future.status == "error":
+        return future.exception()
+    if future.status == "finished":
+        with contextlib.suppress(TimeoutError, CancelledError):
+            return future.result(timeout=_FETCH_S)
+    return None
 
 
 def _difference(here: Mapping[str, str], there: object) -> str:

@@ -20,7 +20,8 @@ from simqueue.execution.pool import Pool
 
 _WORTH_STARTING_S: Final = 2.0
 """With less work than this (expected seconds), starting worker processes takes longer than it saves."""
-_MOST_FAILED_STARTS: Final = 3
+_MOST_FAILED_STARTS: Final = 10
+"""In a row. A few can be bad luck, as when memory runs out."""
 _LOOK_AGAIN_S: Final = 1.0
 """How often is looked for processes that ended while a process of theirs keeps the connection open."""
 

@@ -60,12 +60,14 @@ class Client:
             raise self.at_scheduler
         return self.at_scheduler
 
-    def run(self, function: Callable[[], Any], workers: list[str], on_error: str) -> dict[str, Any]:
+    def run(self, function: Callable[[], Any], on_error: str) -> dict[str, Any]:
         """Return what workers have installed."""
-        return dict.fromkeys(workers, self.there)
+        return dict.fromkeys(self.threads, self.there)
 
     def submit(self, function: Callable[..., Any], *arguments: Any, **_: Any) -> Future:
         """Do what is next in the script; functions are sent in any case."""
+        if function is installed:
+            return Future("error" if isinstance(self.there, Exception) else "finished", self.there)
         values = [one.result(0) if isinstance(one, Future) else one for one in arguments]
         if len(values) == 2 and self.script and (future := self.script.pop(0)) is not None:
             return future
