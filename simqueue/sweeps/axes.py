@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from simqueue.datafiles.yamlfile import parse_value
 from simqueue.errors import InputError, KeyPath, show
+from simqueue.printable import is_text
 from simqueue.scenario.overrides import parse_key
 from simqueue.scenario.plaindata import plain
 
@@ -157,6 +158,8 @@ def parse_axis(text: str, option: str) -> Axis:
         If it is not written so.
     """
     place = f"{option} {text}"
+    if not is_text(text):
+        raise InputError.at(place, "not text in UTF-8")
     key, equals, values = text.partition("=")
     if not equals:
         raise InputError.at(place, "write it as KEY=VALUES, such as workload.arrivals.rate_rps=4:32:8")

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
 
@@ -100,7 +101,9 @@ class Cells:
             return False
         low, high = sorted((found.low, found.high))
         whole = math.ceil(low)
-        between = next((x for share in _BETWEEN if not (x := float(low + share * (high - low))).is_integer()), None)
+        between = next(
+            (x for share in _BETWEEN if not (x := float(low + Fraction(share) * (high - low))).is_integer()), None
+        )
         if whole > high or between is None:
             return False
         return self._is_wrong(axis, between) and not self._is_wrong(axis, whole)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from simqueue.datafiles.csvtable import read_table
+from simqueue.datafiles.regular import is_there
 from simqueue.datafiles.yamlfile import Document, parse_value, read
 from simqueue.errors import InputError, KeyPath, Problem
 from simqueue.names import unknown
@@ -67,7 +68,7 @@ def _plan(document: Document, folder: Path) -> Plan:
     axes = {name: tuple(_axes(document, name)) for name in _AXES[:3]}
     beside = folder / given.scenario
     try:
-        file = find(beside if beside.is_file() else given.scenario)
+        file = find(beside if is_there(beside) else given.scenario)
     except InputError as error:
         raise written.complaint([Problem(("scenario",), error.problems[0].text)]) from None
     design = Design(

@@ -98,6 +98,7 @@ def test_what_is_written(text: str, values: tuple[object, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        ("k=\udcff", "not text in UTF-8"),
         ("k", "write it as KEY=VALUES"),
         ("k=", "has no values"),
         ("k=1,", "a value is missing after the last ','"),

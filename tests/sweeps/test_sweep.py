@@ -128,6 +128,11 @@ def test_whole_numbers_where_others_are_no_scenario() -> None:
     assert len(found.failures) == 0
 
 
+def test_a_range_over_all_numbers_is_no_overflow() -> None:
+    """Its values are no rates, and each is a failed cell."""
+    assert len(swept(grid={RATE: "-1e308:1e308:2"}).failures) == 1
+
+
 def test_shares_of_the_capacity() -> None:
     """The rate is the share of the smallest capacity of the cell's own policies, which other axes change."""
     found = swept(grid={RATE: "capacity:0.5,0.9", SEATS: [2, 4]})

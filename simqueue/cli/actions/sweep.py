@@ -19,6 +19,7 @@ from simqueue.execution import Executor
 from simqueue.experiment.metric_names import numeric_columns
 from simqueue.names import unknown
 from simqueue.outputs import Outputs
+from simqueue.printable import shortened
 from simqueue.report.lines import metric_label, number
 from simqueue.results.tables import records
 from simqueue.sweeps.axes import Axis, parse_axis, plain_value
@@ -176,7 +177,7 @@ def _text(value: Any) -> str:
 def _name_failures(found: Sweep) -> None:
     failures = records(found.failures)
     for row in failures[:_MOST_FAILURES]:
-        values = ", ".join(f"{name}={_text(row[name])}" for name in found.axes)
+        values = ", ".join(f"{name}={shortened(_text(row[name]))}" for name in found.axes)
         print_error(f"cell {row['cell']} ({values}): {row['error']}")
     rest = len(failures) - _MOST_FAILURES
     more = f"; {rest:,} more are in the table" if rest > 0 else ""
