@@ -55,6 +55,13 @@ class Request:
         Name of the client rules (timeout, retry, concurrency limit); None: no rules.
     output_start : int
         Position of the first output token in its stream: more than 0 if earlier ones were made elsewhere.
+    max_output_tokens : int or None
+        The limit of its answer that the server knows; None: `output_tokens`.
+    ignore_eos : bool or None
+        Whether the server knows that the answer has as many tokens as its limit. None: if `max_output_tokens` is None,
+        as load generators ask.
+    routing_key : str or None
+        Name of what it belongs to, for servers that order their queue by it.
     """
 
     request_id: str
@@ -73,6 +80,9 @@ class Request:
     client: str | None = None
     pool: str | None = None
     output_start: int = 0
+    max_output_tokens: int | None = None
+    ignore_eos: bool | None = None
+    routing_key: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to make it again: it is frozen, so it cannot be filled in after it was made (pickle, copy)."""
@@ -82,7 +92,18 @@ class Request:
     def is_special(self) -> bool:
         """Whether it has more than an arrival, a prompt length and an output length."""
         urgent = self.priority != 0 or self.deadline_s is not None or self.gives_up_s is not None
-        return urgent or self.prompt is not None or self.output_stream is not None
+        limited = self.max_output_tokens is not None or self.ignore_eos is not None or self.routing_key is not None
+        return urgent or limited or self.prompt is not None or self.output_stream is not None
+
+    @property
+    def most_output_tokens(self) -> int:
+        """The limit of its answer that the server knows."""
+        return self.output_tokens if self.max_output_tokens is None else self.max_output_tokens
+
+    @property
+    def ignores_eos(self) -> bool:
+        """Whether the server knows that the answer has as many tokens as its limit."""
+        return self.max_output_tokens is None if self.ignore_eos is None else self.ignore_eos
 
     def with_streams_moved(self, offset: int) -> Request:
         """Return the request with `offset` added to the numbers of its token streams."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from simqueue.conformance import routing, schedules
-from simqueue.datafiles.text import read_json
+from simqueue.datafiles.text import read_json, text_lines
 from simqueue.errors import InputError, SimqueueError
 
 USAGE = """usage: python -m simqueue.conformance FILE...
 
 Each FILE is a recording: the decisions of an engine's scheduler, or of a router, as JSON. It is compared with what
-this package decides, and one line is printed: ok, or the first difference.
+this package decides, and one line is printed: ok, or the first difference. A FILE of JSON Lines (.jsonl) has several
+recordings, one a line. Files can be compressed with gzip or Zstandard.
 """
 
 
@@ -34,14 +36,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _compare(file: Path) -> int:
-    """Compare one file, print its line, and return its exit code."""
+    """Compare one file, print a line for each recording, and return its exit code."""
+    worst = 0
     try:
-        difference = _difference(read_json(file), str(file))
+        for label, recorded in _recordings(file):
+            difference = _difference(recorded, label)
+            sys.stdout.write(f"{label}: {difference or 'ok'}\n")
+            worst = max(worst, 1 if difference else 0)
     except SimqueueError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    sys.stdout.write(f"{file}: {difference or 'ok'}\n")
-    return 1 if difference else 0
+    return worst
+
+
+def _recordings(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the recordings of a file, each with its name in messages."""
+    if ".jsonl" not in file.suffixes:
+        yield str(file), read_json(file)
+        return
+    for number, line in enumerate(text_lines(file, str(file)), 1):
+        try:
+            recorded = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{file}, line {number}: not JSON: {error}") from None
+        if not isinstance(recorded, dict):
+            raise InputError(f"{file}, line {number}: a recording must be a JSON object")
+        yield f"{file}, {recorded.get('case', f'line {number}')}", recorded
 
 
 def _difference(recorded: Mapping[str, Any], label: str) -> str | None:

@@ -4,6 +4,7 @@ A recording holds an engine at a version, its flags, a linear step time in whole
 identity of their tokens, and the decisions of the real scheduler at each step. It is turned into an ordinary scenario
 and simulated. Compared are the steps, the tokens of each request and their order, the preemptions in order, the cache
 hits, the free blocks before and after each step, and the times of first tokens and finishes to the microsecond.
+Recordings of SGLang have a form of their own (`sglang`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
+from simqueue.conformance import sglang
 from simqueue.experiment.build import build
 from simqueue.scenario import from_mapping
 from simqueue.scenario.traffic import make_traffic
@@ -85,6 +87,8 @@ def first_difference(recorded: Mapping[str, Any], *, fast: bool = False, check: 
     check : bool
         Check the invariants of the simulation too.
     """
+    if recorded["engine"] == "sglang":
+        return sglang.first_difference(recorded, fast=fast, check=check)
     steps, recording = _play(recorded, fast=fast, check=check)
     differences = _request_differences(recorded, recording)
     if not fast:

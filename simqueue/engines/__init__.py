@@ -6,9 +6,10 @@ An engine is one module with its flags and rules and one YAML file with its fact
 from typing import Any
 
 from simqueue.engines.base import GIVEN, CacheRules, Deployment, Engine, ResolvedEngine
+from simqueue.engines.sglang import SglangEngine
 from simqueue.engines.vllm import Vllm
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (Vllm(),)}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (Vllm(), SglangEngine())}
 """Every engine by the name that scenarios use."""
 
 

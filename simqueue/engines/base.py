@@ -72,6 +72,8 @@ class CacheRules:
         Tokens of the step with which the engine measures its activations before it sizes the pool; 0: it does not.
     outside_bytes : float
         Memory of each GPU that the engine takes outside the allocator of its tensors, in bytes.
+    tree : tuple or None
+        Values of `RadixRules`, if the cache is a radix tree; then `free_queue` and `registration_lag` have no meaning.
     """
 
     block_size: int
@@ -84,6 +86,7 @@ class CacheRules:
     share_key: str = "memory_share"
     profiled_tokens: int = 0
     outside_bytes: float = 0.0
+    tree: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,9 @@ class ResolvedEngine:
         Whether outputs end at max_model_len; otherwise requests that exceed it are rejected.
     make : callable
         See `Maker`.
+    needs_one_request : bool
+        Whether it does not start unless its pool holds a request of max_model_len; otherwise requests are limited by
+        the pool too.
     """
 
     title: str
@@ -115,6 +121,7 @@ class ResolvedEngine:
     cache: CacheRules
     cuts_output: bool
     make: Maker
+    needs_one_request: bool = True
 
 
 class Engine(ABC):

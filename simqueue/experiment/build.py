@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from simqueue.errors import about
 from simqueue.kvcache import ContiguousKVCache, KVCache, PagedKVCache, PrefixKVCache
+from simqueue.kvcache.radix import RadixKVCache
+from simqueue.kvcache.radixtree import RadixRules
 from simqueue.scenario.resolved import ResolvedCache, ResolvedPolicy, ResolvedScenario
 from simqueue.schedulers import Policy
 from simqueue.schedulers.limits import RequestLimits
@@ -47,6 +49,8 @@ def build(policy: ResolvedPolicy, *, reject_oversized: bool) -> Policy:
 
 def _kv_cache(cache: ResolvedCache) -> KVCache:
     rules = cache.rules
+    if rules.tree is not None:
+        return RadixKVCache(cache.blocks, rules.block_size, RadixRules(*rules.tree), caches=rules.prefix_caching)
     if cache.layout == "contiguous":
         reserve_tokens = None if cache.reserve_tokens == "request_max" else cache.reserve_tokens
         return ContiguousKVCache(cache.blocks, rules.block_size, cache.watermark_blocks, reserve_tokens)

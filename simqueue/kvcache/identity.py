@@ -88,7 +88,7 @@ class Trie:
         """Return the path of a request; missing nodes are made."""
         nodes, ends = [], []
         node, position = self.root, 0
-        for stream, start, length in _runs(job):
+        for stream, start, length in pieces_of(job):
             key = (position, stream, start)
             child = node.children.get(key)
             if child is None:
@@ -104,7 +104,7 @@ class Trie:
         """Return the path of a prompt as far as there are nodes; none is made."""
         nodes, ends = [], []
         node, position = self.root, 0
-        for stream, start, length in _maximal(list(request.prompt or ())):
+        for stream, start, length in maximal(list(request.prompt or ())):
             child = node.children.get((position, stream, start))
             if child is None:
                 break
@@ -126,7 +126,7 @@ class Trie:
             node = node.parent
 
 
-def _runs(job: Job) -> list[Run]:
+def pieces_of(job: Job) -> list[Run]:
     """Return the maximal runs of a request's tokens; its own tokens are a stream named after the request."""
     request = job.request
     own = ("own", job.index)
@@ -135,10 +135,10 @@ def _runs(job: Job) -> list[Run]:
         pieces.append((request.output_stream, request.output_start, request.output_tokens))
     else:
         pieces.append((own, request.prompt_tokens, request.output_tokens))
-    return _maximal(pieces)
+    return maximal(pieces)
 
 
-def _maximal(pieces: list[Run]) -> list[Run]:
+def maximal(pieces: list[Run]) -> list[Run]:
     """Return pieces with those joined that follow each other in a stream."""
     runs: list[Run] = []
     for stream, start, length in pieces:

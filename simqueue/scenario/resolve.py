@@ -224,7 +224,8 @@ def _engine_cache(
     """
     keys: KVCacheSettings = scenario.value_for(name, "kv_cache")
     is_sized = keys.blocks == "auto"
-    lengths = None if longest_tokens is None else _lengths(scenario, name, hardware, longest_tokens)
+    bound = longest_tokens is not None and engine.needs_one_request
+    lengths = _lengths(scenario, name, hardware, longest_tokens) if bound and longest_tokens is not None else None
     try:
         cache = _cache(keys, engine, longest_tokens, hardware)
     except InputError as error:

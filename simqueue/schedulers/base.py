@@ -55,6 +55,8 @@ class Plan:
         Requests that the policy ends with an error when the step is planned; they have left seat and pool.
     left_out : sequence of Job
         Decoding requests that get no token in this step.
+    dropped : list of Job
+        Decoding requests that the next plan preempted while this one ran: the last step taken gives them no token.
     members : list of (Job, tokens)
         The requests that run, in the order of scheduling; filled in only if the policy is observed.
     """
@@ -74,6 +76,7 @@ class Plan:
     unseated: int = 0
     failed: list[tuple[Job, str]] = field(default_factory=list)
     left_out: Sequence[Job] = ()
+    dropped: list[Job] = field(default_factory=list)
     members: Sequence[tuple[Job, int]] = ()
 
 

@@ -10,6 +10,7 @@ from simqueue.datafiles.limits import MOST_STEP_TOKENS
 from simqueue.schedulers.waiting import Order
 from simqueue.settings import Settings, invalid
 
+SglangPolicy = Literal["lpm", "dfs-weight", "fcfs", "lof", "random", "routing-key", "hrrn"]
 MOST_SEATS = 1_000_000
 """Running requests at one time: far more than any server has, and few enough for a list of them."""
 
@@ -168,4 +169,43 @@ class VllmV1Settings(Settings):
     @model_validator(mode="after")
     def _every_seat_has_a_token(self) -> VllmV1Settings:
         _check_budget(self.max_num_batched_tokens, self.max_num_seqs)
+        return self
+
+
+class SglangSettings(Settings):
+    """Flags of the engine, by its own names. All are set once a version has given its defaults."""
+
+    schedule_policy: SglangPolicy = Field("fcfs", description="order of waiting requests")
+    max_running_requests: int | None = Field(
+        None, ge=1, le=MOST_SEATS, description="maximum number of running requests; null: from the pool"
+    )
+    max_prefill_tokens: int = Field(
+        16384, ge=1, le=MOST_STEP_TOKENS, description="maximum number of context tokens per prefill"
+    )
+    chunked_prefill_size: int = Field(
+        8192, ge=-1, le=MOST_STEP_TOKENS, description="tokens of a prefill beyond which a prompt is cut; -1: never"
+    )
+    enable_mixed_chunk: bool = Field(False, description="whether running requests decode in the step of a prefill")
+    schedule_conservativeness: float = Field(
+        1.0, ge=0, description="factor of the share of outputs that is reserved for running requests"
+    )
+    disable_overlap_schedule: bool = Field(False, description="decide a step only when the step before has ended")
+    enable_priority_scheduling: bool = Field(False, description="order by priority, and preempt for urgent requests")
+    schedule_low_priority_values_first: bool = Field(False, description="whether small priorities are the urgent ones")
+    priority_scheduling_preemption_threshold: int = Field(
+        10, ge=0, description="difference of priorities above which a running request can be preempted"
+    )
+    prefill_decode_interval: int = Field(0, ge=0, description="decode steps after a prefill before the next one")
+    prefill_max_requests: int | None = Field(None, ge=1, description="maximum number of requests per prefill")
+    retraction_policy: Literal["length", "priority"] = Field(
+        "length", description="which request is retracted first: the one with the fewest tokens, or the least urgent"
+    )
+
+    @model_validator(mode="after")
+    def _priorities_need_an_order(self) -> SglangSettings:
+        if self.enable_priority_scheduling and self.schedule_policy not in ("fcfs", "lof"):
+            text = "must be fcfs or lof with enable_priority_scheduling"
+            raise invalid(text, "schedule_policy", value=self.schedule_policy)
+        if self.chunked_prefill_size == 0:
+            raise invalid("must be at least 1, or -1: prompts are never cut", "chunked_prefill_size", value=0)
         return self

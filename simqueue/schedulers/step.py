@@ -58,6 +58,7 @@ class Step(Plan):
         self.failed = []
         self.first = []
         self.left_out = ()
+        self.dropped = []
         self.members = ()
         self._policy = policy
         self._seats = seats = policy.seats

@@ -157,7 +157,9 @@ class ReplicaLog:
             self.rows.add(plan, 0, start_s, ends_s, plan.waiting, plan.blocks_used)
         if plan.preempted or plan.left_out:
             self.lost(plan)
-        if plan.ticking and gone is not None:
+        if plan.dropped:
+            self._tick_without([*plan.dropped, *(gone or ())], start_s, ends_s)
+        elif plan.ticking and gone is not None:
             self._tick_without(gone, start_s, ends_s)
         elif plan.ticking:
             tokens.ticked(plan.ticking, start_s, ends_s)

@@ -38,6 +38,7 @@ def _continued(request: Request, made: int, index: int) -> Request:
         prompt_tokens=request.prompt_tokens + made,
         output_tokens=request.output_tokens - made,
         output_start=request.output_start + made,
+        max_output_tokens=None if request.max_output_tokens is None else request.max_output_tokens - made,
     )
 
 

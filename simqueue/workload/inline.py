@@ -94,6 +94,23 @@ class RequestSettings(Settings):
         le=LARGEST_STREAM,
         description="the j-th output token is token j of this stream; null: tokens that no other request has",
     )
+    max_output_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_TOKENS,
+        description="limit of the output that the server knows, from which `engine: sglang` reserves memory; null: "
+        "output_tokens",
+        json_schema_extra=TOKENS_UNIT,
+    )
+    ignore_eos: bool | None = Field(
+        default=None,
+        description="whether the server knows that the output is as long as its limit, for `engine: sglang`; null: if "
+        "max_output_tokens is not given",
+    )
+    routing_key: str | None = Field(
+        default=None,
+        description="what the request belongs to; used by `schedule_policy: routing-key` of `engine: sglang`",
+    )
 
     @model_validator(mode="after")
     def _prompt_length(self) -> Self:
@@ -104,6 +121,13 @@ class RequestSettings(Settings):
                 token_pieces(self.prompt, self.prompt_tokens)
             except ValueError as error:
                 raise invalid(str(error), "prompt") from None
+        return self
+
+    @model_validator(mode="after")
+    def _limit_of_output(self) -> Self:
+        if self.max_output_tokens is not None and self.max_output_tokens < self.output_tokens:
+            text = f"must be at least output_tokens, which is {self.output_tokens}"
+            raise invalid(text, "max_output_tokens", value=self.max_output_tokens)
         return self
 
     @property
@@ -146,6 +170,9 @@ def listed_requests(items: Iterable[RequestSettings]) -> list[Request]:
             item.prompt,
             item.output_stream,
             gives_up_s=None if item.timeout_s is None else item.arrival_s + item.timeout_s,
+            max_output_tokens=item.max_output_tokens,
+            ignore_eos=item.ignore_eos,
+            routing_key=item.routing_key,
         )
         for position, item in enumerate(items)
     ]
