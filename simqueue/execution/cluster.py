@@ -156,7 +156,7 @@ class DaskCluster(Pool[ClusterWorker]):
         if self.members or gone:
             self._seen = self._looked
         elif self._looked - self._seen > _WITHOUT_WORKERS_S:
-            raise RunError(f"--dask {self._address}: no worker for {_WITHOUT_WORKERS_S:g} s; what was done is kept")
+            raise RunError(f"--dask {self._address}: no worker for {_WITHOUT_WORKERS_S:g} s")
 
     def _check_scheduler(self) -> None:
         """The scheduler reads tasks, too: without the package, all of them would fail."""
@@ -221,7 +221,7 @@ class DaskCluster(Pool[ClusterWorker]):
         raise self._lost()
 
     def _lost(self) -> RunError:
-        return RunError(f"--dask {self._address}: the connection to the cluster was lost; what was done is kept")
+        return RunError(f"--dask {self._address}: the connection to the cluster was lost")
 
 
 def _connected(address: str, quiet: contextlib.ExitStack) -> Any:
