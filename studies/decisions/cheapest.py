@@ -126,7 +126,8 @@ def lines(found: Mapping[str, Found], figure: str) -> Iterator[str]:
         "The hour of conversations that was recorded at Azure in November 2023 (19,366 requests, 5.5 per second), "
         f"{MODEL} in bf16, vLLM 0.33.0. P99 of TTFT must be at most 1 s, P99 of ITL at most 50 ms. "
         "Of each system, `sq.tune` finds the cheapest number of replicas and token budget of a step. "
-        "Replications are drawn from the hour: each request with a probability of 1/2, played twice as fast. Intervals are over them, with 95 % confidence. "
+        "Replications are drawn from the hour: each request with a probability of 1/2, played twice as fast. "
+        "Intervals are over them, with 95 % confidence. "
         f"All step times are those of the preset {PRESET}; its published error, where it is used for other GPUs too, "
         "is ±e. Prices are the dated examples of `simqueue list gpus`."
     )
