@@ -34,7 +34,7 @@ def test_there_is_one() -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_it_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All cells, in order, in an empty folder; nothing is left there. Without the checks of each step: they take long."""
+    """All cells, in order, in an empty folder; nothing is left there. Without checks of each step: they take long."""
     monkeypatch.delenv(CHECK_SWITCH)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}
