@@ -1,1 +1,1 @@
-"""How right the decisions are: capacities under limits on latency, on problems with a known answer."""
+"""How right the decisions are: capacities on problems with a known answer, and the cheapest of enumerated spaces."""

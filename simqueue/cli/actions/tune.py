@@ -17,6 +17,7 @@ from simqueue.outputs import Outputs
 from simqueue.report.lines import metric_label, number
 
 _MOST_REASONS = 8
+_MOST_NAMED = 5
 
 
 def tune(
@@ -145,17 +146,18 @@ def _how_sure(found: Tuning, sure: str) -> Iterator[str]:
         yield f"the search ended early: {found.stopped}; a better system may not have been found"
         return
     by_cost = found.goal in ("USD per hour", "GPUs")
-    zone = f"{100 * found.zone:g} %"
-    same = f"none of the same cost has a {found.tie} that is better by {zone} or more" if by_cost else ""
-    cheaper = "no cheaper system is known to keep the limits" if by_cost else ""
-    other = "" if by_cost else f"no other one that keeps them has a {found.tie} that is better by {zone} or more"
-    yield f"with {sure} confidence: it keeps {found.limits}; {'; '.join(filter(None, (cheaper, same, other)))}"
+    better = f"has a {found.tie} that is better by {100 * found.zone:g} % or more"
+    told = ["no cheaper system is known to keep the limits"] if by_cost else []
+    told.append(f"none {'of the same cost' if by_cost else 'that keeps them'} that was compared {better}")
+    yield f"with {sure} confidence: it keeps {found.limits}; {'; '.join(told)}"
     for title, group in (
         ("cannot be told whether they keep the limits", found.unknown),
         ("not told apart from it", found.not_told_apart),
+        ("looked worse after a few runs, and were not run further", found.looked_worse),
     ):
         if group:
-            yield f"{title}: {'; '.join(one.label for one in group)}"
+            more = f"; and {len(group) - _MOST_NAMED} more" if len(group) > _MOST_NAMED else ""
+            yield f"{title}: {'; '.join(one.label for one in group[:_MOST_NAMED])}{more}"
 
 
 def _none(found: Tuning) -> Iterator[str]:

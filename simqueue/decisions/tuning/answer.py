@@ -179,7 +179,12 @@ class Tuning:
     @property
     def not_told_apart(self) -> tuple[Standing, ...]:
         """Systems that may be as good as the answer."""
-        return tuple(one for one in self.standings[1:] if one.state in ("not told apart", "open"))
+        return tuple(one for one in self.standings[1:] if one.state == "not told apart")
+
+    @property
+    def looked_worse(self) -> tuple[Standing, ...]:
+        """Systems that were not run further because they looked worse than the answer, which is not for sure."""
+        return tuple(one for one in self.standings if one.state == "looked worse")
 
     @property
     def failed(self) -> tuple[Standing, ...]:
@@ -217,6 +222,7 @@ class Tuning:
             "zone": self.zone,
             "best": None if best is None else best.plain(),
             "not_told_apart": [one.number for one in self.not_told_apart],
+            "looked_worse": [one.number for one in self.looked_worse],
             "cannot_be_told": [one.number for one in self.unknown],
             "nearest_miss": None if best is not None or nearest is None else nearest.plain(),
             "fallen": self.fallen,
@@ -287,6 +293,14 @@ def ordered(found: Sequence[Standing]) -> list[Standing]:
 _ORDER = {
     state: place
     for place, state in enumerate(
-        ("best", "not told apart", "not better than the best", "open", "cannot be told", "does not keep its limits")
+        (
+            "best",
+            "not told apart",
+            "looked worse",
+            "not better than the best",
+            "open",
+            "cannot be told",
+            "does not keep its limits",
+        )
     )
 }

@@ -11,7 +11,7 @@ import numpy as np
 from simqueue.decisions.conditions import Condition
 from simqueue.decisions.judgement import Judgement, Verdict, judge
 from simqueue.decisions.tuning.candidates import System
-from simqueue.decisions.tuning.evidence import lower_end, surely_below
+from simqueue.decisions.tuning.evidence import fewest_replications, lower_end, surely_below
 from simqueue.decisions.tuning.question import Errors, Question, at_look
 from simqueue.decisions.tuning.series import Values, check_length, column_value, excess, mean_of, per_request
 from simqueue.errors import InputError
@@ -34,6 +34,7 @@ class State(StrEnum):
     UNKNOWN = "cannot be told"
     WORSE = "not better than the best"
     FAILED = "its run failed"
+    UNTRIED = "not tried"
 
 
 @dataclass(slots=True)
@@ -104,6 +105,8 @@ class Contender:
         What is cut at the start of each run; None before the first whole one.
     loads : RunLoads or None
         What runs are told about the load; None before the first whole one.
+    looked_worse : bool
+        Whether it was not run further because it looked worse than the best.
     made : int
         Whole runs that it had when it left the race.
     missed : Miss or None
@@ -120,6 +123,7 @@ class Contender:
     replications: list[Replication] = field(default_factory=list)
     warm: WarmUp | None = None
     loads: RunLoads | None = None
+    looked_worse: bool = False
     made: int = 0
     missed: Miss | None = None
 
@@ -191,9 +195,8 @@ class Contender:
             self.give_up(State.BAD, reason)
         elif self.runs and self._keeps(errors):
             self.state = State.GOOD
-        elif len(self.runs) >= self.question.max_replications and self.state is State.OPEN:
-            worst = self.worst()
-            self.give_up(State.UNKNOWN, f"{worst[0]} is too close to be told" if worst else "")
+        elif self.state is State.OPEN and (close := self._too_close(errors)):
+            self.give_up(State.UNKNOWN, f"{close} is too close to be told")
 
     def give_up(self, state: State, reason: str) -> None:
         """Leave the race. Of one that does not keep its limits, only what it missed is kept."""
@@ -224,6 +227,20 @@ class Contender:
             one: mean_of(np.concatenate([run.excess[one] for run in runs])) for one in self.question.conditions.all
         }
         return max(means.items(), key=lambda item: item[1])
+
+    def _too_close(self, errors: Errors) -> str:
+        """Return which limit no more runs are made for: there are many, or all of its interval is within the zone."""
+        worst = self.worst()
+        if len(self.runs) >= self.question.max_replications and worst is not None:
+            return str(worst[0])
+        if len(self.runs) < fewest_replications(errors.taken):
+            return ""
+        for one in self.judgement().each:
+            width = self.question.zone * abs(one.condition.limit)
+            ends = [end for end in (one.low, one.high) if end is not None]
+            if len(ends) == 2 and all(abs(end - one.condition.limit) <= width for end in ends):
+                return str(one.condition)
+        return ""
 
     def _overloaded(self) -> str:
         if not self.question.steady or not self.runs:

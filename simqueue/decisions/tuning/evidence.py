@@ -8,6 +8,7 @@ made after each of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -51,6 +52,7 @@ def surely_below(runs: Sequence[Values], error: float) -> bool:
     return told_apart(means, [0.0] * len(means), error)
 
 
+@cache
 def fewest_replications(error: float) -> int:
     """Return after how many replications `surely_below` can answer yes at the earliest."""
     n = 2

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from simqueue.decisions.judgement import Judged
     from simqueue.decisions.tuning.answer import Standing, Tuning
 
-_KEEPS = {"best": True, "not better than the best": True, "not told apart": True, "does not keep its limits": False}
+_KEEPS = {"best": True, "not better than the best": True, "not told apart": None, "does not keep its limits": False}
 
 
 def figure_of(found: Tuning) -> Figure:

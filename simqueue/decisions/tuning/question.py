@@ -77,12 +77,12 @@ class Errors:
     compared: float
 
     @classmethod
-    def of(cls, question: Question, systems: int) -> Errors:
-        """Return the errors of a search among so many systems."""
+    def of(cls, question: Question, systems: int, rivals: int) -> Errors:
+        """Return the errors of a search among so many systems, of which so many are compared with each other."""
         error = 1 - question.confidence
         of_limits = _OF_LIMITS * error / 2
         conditions = max(1, len(question.conditions.all))
-        return cls(of_limits / conditions, of_limits / max(1, systems), (1 - _OF_LIMITS) * error / max(1, systems - 1))
+        return cls(of_limits / conditions, of_limits / max(1, systems), (1 - _OF_LIMITS) * error / max(1, rivals - 1))
 
 
 def at_look(error: float, look: int) -> float:

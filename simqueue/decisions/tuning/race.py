@@ -7,13 +7,16 @@ from typing import Final
 
 from simqueue.decisions.tuning.contender import Contender, State, not_better
 from simqueue.decisions.tuning.evidence import fewest_replications
+from simqueue.decisions.tuning.proposals import MOST_TRIED, proposed
 from simqueue.decisions.tuning.question import Errors, Question
 from simqueue.decisions.tuning.runs import Runs
 from simqueue.experiment.best import next_stage
 
 _GROSS: Final = 0.1
-"""What is worse by this share in a short run is dropped."""
-_SECOND: Final = 3
+"""What is surely worse by this share in a short run is dropped; what looks so in whole runs is not run further."""
+_FAR: Final = 0.5
+"""What looks worse by this share in a short run is not run further."""
+_SECOND: Final = 2
 """Replications after the first one, if that has not decided."""
 
 
@@ -21,23 +24,26 @@ class Race:
     """Races systems.
 
     After a short run of each, the one that looks best is run until it is known whether it keeps its limits. Those that
-    are surely not better than it are dropped. The others are run on until they are dropped, given up, or have taken its
-    place.
+    are surely not better than it are dropped. The others are run on as long as they look better, until they are
+    dropped, given up, or have taken its place.
 
     Parameters
     ----------
     question : Question
     runs : Runs
-    errors : Errors
+    systems : int
+        How many there are in all groups.
     """
 
-    def __init__(self, question: Question, runs: Runs, errors: Errors) -> None:
-        self._question, self._runs, self._errors = question, runs, errors
-        self._first_answer = min(fewest_replications(errors.taken), question.max_replications)
+    def __init__(self, question: Question, runs: Runs, systems: int) -> None:
+        self._question, self._runs, self._systems = question, runs, systems
+        self._errors = Errors.of(question, systems, systems)
+        self._first_answer = min(fewest_replications(self._errors.taken), question.max_replications)
 
     def best(self, group: Sequence[Contender]) -> Contender | None:
         """Return the best of a group; None if none of it is known to keep its limits."""
-        self._runs.short(group)
+        self._errors = Errors.of(self._question, self._systems, len(group))
+        group = self._tried(group)
         self._look(group)
         while open_ones := [one for one in group if one.in_race]:
             leader = self._leader(open_ones)
@@ -45,12 +51,23 @@ class Race:
                 self._advance([leader])
                 continue
             rivals = [one for one in open_ones if one is not leader and not self._dropped(one, leader)]
-            late = [one for one in rivals if not self._is_done(one)]
+            late = [one for one in rivals if not self._is_done(one) and self._may_win(one, leader)]
             if not late:
                 return leader
             behind = [one for one in late if len(one.runs) < len(leader.runs)]
             self._advance(behind or [*late, leader])
         return None
+
+    def _tried(self, group: Sequence[Contender]) -> Sequence[Contender]:
+        """Return the contenders of a group that get a short run: all of them, or in a large group those proposed."""
+        if len(group) <= MOST_TRIED:
+            self._runs.short(group)
+            return group
+        tried = proposed(group, self._runs)
+        for one in group:
+            if one.short is None and not one.runs and one.state is State.OPEN:
+                one.give_up(State.UNTRIED, "others were proposed")
+        return tried
 
     def _look(self, contenders: Sequence[Contender]) -> None:
         for one in contenders:
@@ -76,6 +93,25 @@ class Race:
             return False
         one.give_up(State.WORSE, "")
         return True
+
+    def _may_win(self, one: Contender, leader: Contender) -> bool:
+        """Return whether further runs of a rival are worth it: whether it may still look better.
+
+        One that looks worse is not dropped, but it is told that it only looked so.
+        """
+        n = min(len(one.runs), len(leader.runs))
+        one.looked_worse = False
+        if n < _SECOND:
+            short = None if n or one.short is None or leader.short is None else (one.short.value, leader.short.value)
+            one.looked_worse = short is not None and short[0] > short[1] + _FAR * abs(short[1])
+            return not one.looked_worse
+        worst = one.worst()
+        breaks = worst is not None and worst[1] > 0
+        mine, its = (sum(run.value for run in found.runs[:n]) for found in (one, leader))
+        one.looked_worse = (breaks and mine > its) or mine > its + _GROSS * abs(its)
+        if one.looked_worse or n < self._first_answer:
+            return not one.looked_worse
+        return not breaks and mine <= its - self._question.zone * abs(its)
 
     def _is_done(self, one: Contender) -> bool:
         """Return whether no further run of a contender would say more."""

@@ -88,6 +88,7 @@ class Runs:
         requests: tuple[Request, ...],
     ) -> None:
         self.spent = Spent()
+        self.seed = scenario.seed
         self.requests = requests
         self.short_requests = _short_requests(scenario)
         self._executor, self._budget, self._progress = executor, budget, progress

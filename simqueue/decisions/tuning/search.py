@@ -8,7 +8,7 @@ from itertools import groupby
 
 from simqueue.decisions.tuning.candidates import System
 from simqueue.decisions.tuning.contender import Contender
-from simqueue.decisions.tuning.question import Errors, Question
+from simqueue.decisions.tuning.question import Question
 from simqueue.decisions.tuning.race import Race
 from simqueue.decisions.tuning.runs import BudgetError, Runs, Spent
 
@@ -56,7 +56,7 @@ def search(
         Whether the cost is in USD per hour; else it is in GPUs.
     """
     contenders = tuple(Contender(system, question) for system in systems)
-    race = Race(question, runs, Errors.of(question, len(contenders)))
+    race = Race(question, runs, len(contenders))
     best, stopped = None, ""
     try:
         for group in _groups(contenders, question, priced=priced):

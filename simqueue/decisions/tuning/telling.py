@@ -15,7 +15,7 @@ from simqueue.decisions.tuning.space import Space
 from simqueue.statistics.intervals import CONFIDENCE, Interval, mean_interval
 from simqueue.sweeps.axes import plain_value
 
-_SHOWN: Final = ("best", "not told apart", "not better than the best", "cannot be told")
+_SHOWN: Final = ("best", "not told apart", "looked worse", "not better than the best", "cannot be told")
 """States of systems that are shown with the values of all their runs."""
 
 
@@ -89,6 +89,8 @@ def _state(contender: Contender, found: Searched) -> tuple[str, str]:
         return "best", ""
     if contender.state not in (State.GOOD, State.OPEN):
         return contender.state.value, contender.reason
+    if contender.looked_worse:
+        return "looked worse", ""
     if contender.runs or contender.short:
         return "not told apart", ""
     return "not run", "dearer than the best" if found.best else ""
