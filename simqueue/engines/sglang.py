@@ -24,6 +24,7 @@ from simqueue.engines.versions import facts_at
 from simqueue.errors import InputError
 from simqueue.hardware import Model
 from simqueue.kvcache import KVCache, KVCacheSettings
+from simqueue.kvcache.radixtree import RadixRules
 from simqueue.schedulers import Policy
 from simqueue.schedulers.keys import SglangSettings
 from simqueue.schedulers.limits import RequestLimits
@@ -39,8 +40,6 @@ WIDE_BYTES: Final = 4
 UNKNOWN_CHUNK: Final = 4096
 UNKNOWN_SHARE: Final = 0.88
 """chunked_prefill_size and mem_fraction_static on a device of unknown memory (0.5.6 and later)."""
-SHARES_BY_TP: Final = ((16, 0.79), (8, 0.81), (4, 0.85), (2, 0.87), (1, 0.88))
-"""mem_fraction_static by the GPUs that share the model (before 0.5)."""
 LEAST_MIB: Final = 10 * 1024
 """Memory that is kept free at least on GPUs with more than `LARGE_MIB`."""
 LARGE_MIB: Final = 60 * 1024
@@ -97,7 +96,7 @@ class SglangEngine(Engine):
                 "version": facts.version,
                 "scheduler": facts.schedule_policy,
                 "prefix caching": "on",
-                "async": "-" if facts.overlap is None else "on" if facts.overlap else "off",
+                "async": "on" if facts.overlap else "off",
                 "checked": facts.checked,
                 "source": facts.source,
             }
@@ -136,6 +135,9 @@ def _check(flags: SglangFlags, facts: SglangFacts, keys: KVCacheSettings) -> Non
     if eviction is not None and eviction not in facts.evictions:
         text = f"sglang {facts.version} has {', '.join(facts.evictions)}"
         raise InputError(text, "radix_eviction_policy", value=eviction)
+    for flag in facts.unmodelled:
+        if getattr(flags, flag):
+            raise InputError(f"not modelled for sglang {facts.version}", flag, value=getattr(flags, flag))
     missing = [*(() if facts.priorities else _PRIORITIES), *(() if facts.newest_flags else _NEWEST)]
     reject_flags(flags, missing, f"sglang {facts.version} has no such flag, or it is not modelled", neutral=(0,))
     page = flags.page_size or (keys.block_size if "block_size" in keys.model_fields_set else None)
@@ -196,7 +198,7 @@ def _share(
     """Return the default of mem_fraction_static."""
     tensor_parallel = deployment.tensor_parallel
     if facts.memory == "by_tp":
-        return next(share for least, share in SHARES_BY_TP if tensor_parallel >= least)
+        return next(one.share for one in facts.shares if tensor_parallel >= one.gpus)
     if memory_mib is None:
         return UNKNOWN_SHARE
     graphs = tier.graphs if tier.graphs_tp4 is None or tensor_parallel < 4 else tier.graphs_tp4
@@ -217,7 +219,7 @@ def _cache_rules(
         memory_share=values["mem_fraction_static"],
         prefix_caching=not values["disable_radix_cache"],
         share_key=deciding_key(flags, keys, SglangEngine.cache_flags, "memory_share"),
-        tree=(values["radix_eviction_policy"], facts.recency, facts.counts_hits, facts.splits_prompt, facts.evicts),
+        tree=(values["radix_eviction_policy"], *tree_of(facts)),
     )
 
 
@@ -237,6 +239,11 @@ def _made(settings: SglangSettings, version: str, kv: KVCache, limits: RequestLi
 def rules_of(facts: SglangFacts) -> SglangRules:
     """Return the rules of a version's scheduler."""
     return SglangRules(*[getattr(facts, field.name) for field in fields(SglangRules)])
+
+
+def tree_of(facts: SglangFacts) -> tuple[Any, ...]:
+    """Return the values of `RadixRules` after the first one, the order of eviction."""
+    return tuple(getattr(facts, field.name) for field in fields(RadixRules)[1:])
 
 
 def _plain(value: object) -> str:

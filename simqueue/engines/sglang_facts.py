@@ -58,7 +58,7 @@ class SglangFlags(Settings):
         None,
         ge=1,
         le=MOST_BLOCK_TOKENS,
-        description="tokens per page (1 before 0.4.4)",
+        description="tokens per page (1 before 0.5.6)",
         json_schema_extra={"unit": "tokens"},
     )
     mem_fraction_static: float | None = Field(
@@ -74,17 +74,17 @@ class SglangFlags(Settings):
         10, ge=0, description="difference of priorities above which a running request is preempted (from 0.5.6)"
     )
     prefill_decode_interval: int | None = Field(
-        None, ge=0, description="decode steps after a prefill before the next prefill (0.5.23)"
+        None, ge=0, description="decode steps after a prefill before the next prefill (from 0.5.22)"
     )
     prefill_max_requests: int | None = Field(
         None,
         ge=1,
-        description="maximum number of requests per prefill (0.5.23)",
+        description="maximum number of requests per prefill (from 0.5.22)",
         json_schema_extra={"unit": "requests"},
     )
     retraction_policy: Literal["length", "priority"] = Field(
         "length",
-        description="which request is retracted first: the one with the fewest tokens, or the least urgent (0.5.23)",
+        description="retracted first: the request with the fewest tokens, or the least urgent one (from 0.5.22)",
     )
 
 
@@ -97,19 +97,28 @@ class ChunkTier(Settings):
     graphs_tp4: int | None = Field(None, ge=1)
 
 
+class Share(Settings):
+    """mem_fraction_static from a number of GPUs on that share the model."""
+
+    gpus: int = Field(ge=1)
+    share: float = Field(gt=0, le=1)
+
+
 class SglangFacts(VersionFacts):
     """Facts of one version. Names of rules are those of `SglangRules` and `RadixRules`."""
 
     checked: Literal["recorded", "source"]
     schedule_policy: SglangPolicy
     policies: tuple[SglangPolicy, ...] = Field(strict=False)
-    overlap: bool | None
+    overlap: bool
+    unmodelled: tuple[str, ...] = Field((), strict=False)
     pages: bool
     evictions: tuple[Eviction, ...] = Field((), strict=False)
     priorities: bool
     newest_flags: bool
     tiers: tuple[ChunkTier, ...] = Field(strict=False)
     memory: Literal["by_tp", "formula"]
+    shares: tuple[Share, ...] = Field(strict=False)
     gate: Literal["whole", "rest", "page"]
     fixed_reserve: bool
     spent_stops: bool
@@ -117,6 +126,7 @@ class SglangFacts(VersionFacts):
     empty_opens: bool
     merges_finished: bool
     filters_first: bool
+    rows: Literal["batch", "free", "held"]
     ratio_resets: Literal["no_batch", "idle"]
     retracts: Literal["twenty", "next"]
     ratio_plus_one: bool
@@ -132,6 +142,7 @@ class SglangFacts(VersionFacts):
     recency: Literal["nodes", "path", "end"]
     counts_hits: bool
     splits_prompt: bool
+    looks_after: Literal["put", "always", "never"]
     evicts: Literal["amount", "amount_short", "short"]
 
 

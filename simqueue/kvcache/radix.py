@@ -155,7 +155,7 @@ class RadixKVCache(PagedKVCache):
         if not self.caches:
             return
         node, found = self._insert(holding, length, priority)
-        if self.rules.recency != "end":
+        if self.rules.looks_after != "never":
             node = self.tree.match(holding.tokens, length)
         self.tree.lock(node)
         if holding.node is not None:
@@ -169,6 +169,8 @@ class RadixKVCache(PagedKVCache):
         moved = 0
         if self.caches:
             _, found = self._insert(holding, length, priority)
+            if self.rules.looks_after == "always":
+                self.tree.match(holding.tokens, length)
             moved = length - length % self.block_size - found
         self.available += self.blocks_for(holding.length) * self.block_size - holding.shared - moved
         self._let_go(holding)

@@ -37,6 +37,9 @@ class RadixRules:
         Whether insertions are counted; if not, lfu is lru.
     splits_prompt : bool
         Whether what is inserted beyond a prompt is a node of its own, so that it can be evicted without the prompt.
+    looks_after : {"put", "always", "never"}
+        Whether what was inserted is looked up again, which counts as a use: for running requests, also for finished
+        ones, or not at all.
     evicts : {"amount", "amount_short", "short"}
         How much is evicted if n tokens are to be free. amount: n; amount_short: n, when a victim of a retraction leaves
         only what is missing; short: what is missing.
@@ -46,6 +49,7 @@ class RadixRules:
     recency: Literal["nodes", "path", "end"] = "path"
     counts_hits: bool = False
     splits_prompt: bool = False
+    looks_after: Literal["put", "always", "never"] = "put"
     evicts: Literal["amount", "amount_short", "short"] = "amount"
 
 

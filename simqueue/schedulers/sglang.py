@@ -152,10 +152,12 @@ class Sglang(SglangTurns):
         if self.idle_s is not None and now_s < self._next_turn_s:
             return Later(self._next_turn_s)
         while True:
-            before = self.full, self.ratio.value, self._deferred
+            before = self.full, self.ratio.value, self._deferred, len(self.running)
             plan = self.turn()
             if plan is not None or self.flights:
                 self._idle_turns = 0
+                for job, _ in () if plan is None else plan.failed:
+                    del self._entries[job]
                 return plan
             waits = bool(self.waiting or len(self.running) or self.chunked is not None)
             if waits and self.observed:
@@ -166,7 +168,7 @@ class Sglang(SglangTurns):
                 return None
             if self.idle_s is not None:
                 return self._idle(now_s, self.idle_s)
-            if before == (self.full, self.ratio.value, self._deferred):
+            if before == (self.full, self.ratio.value, self._deferred, len(self.running)):
                 return None
 
     def _idle(self, now_s: float, idle_s: float) -> Later | None:

@@ -265,15 +265,15 @@ class DecodeBatch:
 
     def ending(self, at: int) -> list[Entry]:
         """Return the requests that make their last token with step `at`, if that is the next to be delivered."""
-        found = []
+        found: dict[Entry, None] = {}  # one that left and came back can be noted twice
         while self._ends and self._ends[0][0] <= at:
             ends_at, _, entry = heappop(self._ends)
             if entry.batch is self and entry.ends_at == ends_at:
-                found.append(entry)
+                found[entry] = None
         for entry in found:
             self._serial += 1
             heappush(self._ends, (entry.ends_at, self._serial, entry))
-        return found
+        return list(found)
 
     def deliver(self, steps: int) -> list[Entry]:
         """Deliver the tokens of `steps` steps; return the requests that have made all of theirs, in order."""
@@ -283,6 +283,7 @@ class DecodeBatch:
         while ends and ends[0][0] <= self.delivered:
             at, _, entry = heappop(ends)
             if entry.batch is self and entry.ends_at == at:
+                entry.ends_at = NEVER  # one that left and came back can be noted twice
                 ended.append(entry)
         ended.sort(key=lambda entry: entry.rank)
         return ended

@@ -95,10 +95,7 @@ class Order:
             waiting.sort(key=lambda entry: -entry.max_new)
 
     def _sort_by_tree(self, active: str, waiting: list[Entry], prefilled: int) -> None:
-        for entry in waiting:
-            if not self.rules.matches_all:
-                self.look_up(entry, entry.known - 1)
-        late = self._look_up_all(waiting) if self.rules.matches_all else {}
+        late = self._look_up_all(waiting)
         if active == "dfs-weight":
             waiting[:] = by_weight(waiting)
         elif active == "lpm":
@@ -111,7 +108,7 @@ class Order:
         late: dict[Entry, None] = {}
         seen = RadixTree(1, RadixRules())
         for entry in waiting:
-            known = entry.known
+            known = entry.known if self.rules.matches_all else entry.known - 1
             self.look_up(entry, known)
             if entry.matched > SHARED_TOKENS or not self.rules.in_batch_prefixes:
                 continue

@@ -30,6 +30,9 @@ class SglangRules:
         Whether requests that finished with their prefill join the batch until its next decode step.
     filters_first : bool
         Whether finished requests leave the batch before a prefill is tried.
+    rows : {"batch", "free", "held"}
+        What limits the number of requests. batch: the batch; free: all that hold a row of the engine's table; held: the
+        same, but the row of the request whose context is computed in part can be used for it again.
     ratio_resets : {"no_batch", "idle"}
         When new_token_ratio begins again: in a turn without a batch, or only if nothing waits either.
     retracts : {"twenty", "next"}
@@ -46,7 +49,7 @@ class SglangRules:
     refreshes_waiting : bool
         Whether prefixes of waiting requests are touched now and then, if the order does not look at the tree.
     matches_all : bool
-        Whether the order looks for all tokens of a request, and admission looks again.
+        Whether the order looks for all tokens of a request, not for all but the last, and admission looks again.
     in_batch_prefixes : bool
         Whether of several waiting requests with one prefix that is not cached only the first is urgent.
     clips_to_pool : bool
@@ -64,6 +67,7 @@ class SglangRules:
     empty_opens: bool = True
     merges_finished: bool = False
     filters_first: bool = True
+    rows: Literal["batch", "free", "held"] = "held"
     ratio_resets: Literal["no_batch", "idle"] = "idle"
     retracts: Literal["twenty", "next"] = "next"
     ratio_plus_one: bool = True

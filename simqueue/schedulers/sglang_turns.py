@@ -182,9 +182,10 @@ class SglangTurns(Policy):
         """Return how many requests can run besides those that do; `held`: whether a chunked one counts as new."""
         most = self.most_requests
         room = most - len(self.running)
-        if not self.rules.filters_first:
+        if self.rules.rows == "batch":
             return room
-        return min(room, most - len(self.inside) + (held if self.chunked is not None else 0))
+        again = self.rules.rows == "held" and self.chunked is not None
+        return min(room, most - len(self.inside) + (held if again else 0))
 
     def _attempt(self) -> Attempt:
         flags, running = self.flags, self.running
@@ -249,11 +250,9 @@ class SglangTurns(Policy):
     def _mixed(self) -> DecodeBatch | None:
         """Let the batch decode in the step of a prefill, if it can; return it."""
         batch = self.running
-        if self.rules.skips_finishing:
-            if self._leave_out(batch):
-                self.full = False
-        else:
-            batch.filter()
+        batch.filter()
+        if self.rules.skips_finishing and self._leave_out(batch):
+            self.full = False
         if not len(batch) or (self.rules.mixes_if_fits and not self.memory.fits(batch)):
             return None
         self.memory.take(batch)

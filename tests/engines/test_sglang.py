@@ -30,6 +30,7 @@ def resolved(version: str, memory_mib: int | None = H100, tensor_parallel: int =
 @pytest.mark.parametrize(
     ("version", "memory_mib", "chunk"),
     [
+        *(("0.3.6", A10, 8192), ("0.4.1", A10, 2048), ("0.5.22", A10, 4096)),
         *(("0.4.0", A10, 2048), ("0.4.0", L40S, 8192), ("0.4.0", B200, 8192)),
         *(("0.5.6", A10, 2048), ("0.5.6", L40S, 4096), ("0.5.6", H100, 8192), ("0.5.6", H200, 8192)),
         *(("0.5.6", B200, 16384), ("0.5.6", None, 4096), ("0.5.23", A10, 4096), ("0.5.23", B200, 16384)),
@@ -42,15 +43,15 @@ def test_chunk_by_memory(version: str, memory_mib: int | None, chunk: int) -> No
 
 def test_default_order_is_that_of_the_version() -> None:
     """lpm in 0.4.0, fcfs since; overlap is on in all of them."""
-    orders = {version: resolved(version)["schedule_policy"] for version in ("0.4.0", "0.5.6", "0.5.23")}
-    assert orders == {"0.4.0": "lpm", "0.5.6": "fcfs", "0.5.23": "fcfs"}
+    orders = {version: resolved(version)["schedule_policy"] for version in ("0.4.0", "0.4.1", "0.5.6", "0.5.23")}
+    assert orders == {"0.4.0": "lpm", "0.4.1": "lpm", "0.5.6": "fcfs", "0.5.23": "fcfs"}
     assert not resolved("0.4.0")["disable_overlap_schedule"]
 
 
 @pytest.mark.parametrize(
     ("version", "memory_mib", "tensor_parallel", "share"),
     [
-        *(("0.4.0", H100, 1, 0.88), ("0.4.0", H100, 2, 0.87), ("0.4.0", H100, 8, 0.81)),
+        *(("0.4.0", H100, 1, 0.88), ("0.4.0", H100, 2, 0.87), ("0.4.0", H100, 8, 0.81), ("0.3.6", H100, 8, 0.82)),
         ("0.5.6", H100, 1, round((H100 - 512 - 1.5 * 8192 - 2 * 256 - 128) / H100, 3)),
         ("0.5.6", H100, 4, round((H100 - 512 - 1.5 * 8192 - 2 * 512 - 512) / H100, 3)),
         ("0.5.6", L40S, 1, round((L40S - 512 - 1.5 * 4096 - 2 * 32 - 128) / L40S, 3)),
@@ -65,6 +66,9 @@ def test_share_of_memory(version: str, memory_mib: int | None, tensor_parallel: 
 @pytest.mark.parametrize(
     ("version", "flags", "key"),
     [
+        ("0.3.0", {}, "version"),
+        ("0.3.6", {"enable_mixed_chunk": True}, "enable_mixed_chunk"),
+        ("0.3.6", {"disable_radix_cache": True}, "disable_radix_cache"),
         ("0.4.0", {"page_size": 16}, "page_size"),
         ("0.4.0", {"schedule_policy": "hrrn"}, "schedule_policy"),
         ("0.4.0", {"enable_priority_scheduling": True}, "enable_priority_scheduling"),

@@ -132,7 +132,7 @@ def test_order_of_eviction(eviction: Any) -> None:
 
 def test_a_prompt_outlives_its_answer() -> None:
     """What goes beyond the prompt is a node of its own, so that it is evicted first."""
-    pool = RadixKVCache(100, 1, RadixRules(recency="end", splits_prompt=True, evicts="short"))
+    pool = RadixKVCache(100, 1, RadixRules(recency="end", splits_prompt=True, looks_after="never", evicts="short"))
     job = Job(Request("0", 0.0, 10, 5, prompt=((1, 0, 10),), output_stream=2), 0)
     holding = pool.holding(job, 10)
     pool.hold(holding, pool.tree.match(holding.tokens, 9))

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from simqueue.engines.sglang import rules_of
+from simqueue.engines.sglang import rules_of, tree_of
 from simqueue.engines.sglang_facts import sglang_versions
 from simqueue.kvcache.radix import RadixKVCache
 from simqueue.kvcache.radixtree import RadixRules
@@ -50,7 +50,7 @@ class SglangCase:
     def policy(self) -> Sglang:
         """Make the policy with its pool."""
         facts = sglang_versions()[self.version]
-        tree = RadixRules(self.eviction, facts.recency, facts.counts_hits, facts.splits_prompt, facts.evicts)
+        tree = RadixRules(self.eviction, *tree_of(facts))
         pool = RadixKVCache(self.pages, self.page, tree, caches=self.caches)
         return Sglang(SglangSettings(**self.flags), pool, RequestLimits(), rules_of(facts))
 
@@ -79,7 +79,7 @@ def sglang_cases(draw: st.DrawFn, most: int = 12, *, patient: bool = False) -> S
         flags,
         -(-(largest + 8) // page) + 2 + draw(SPARE_PAGES),
         page,
-        draw(USUALLY),
+        "disable_radix_cache" in facts.unmodelled or draw(USUALLY),
         draw(st.sampled_from(facts.evictions)),
         draw(st.sampled_from([CONSTANT, EXACT_LINEAR, ROUGH_LINEAR])),
         draw(HORIZONS_S),
@@ -94,7 +94,7 @@ def _flags(draw: st.DrawFn, version: str) -> dict[str, Any]:
         "max_running_requests": seats,
         "max_prefill_tokens": seats + 4 + draw(SPARE_TOKENS),
         "chunked_prefill_size": draw(CHUNKS),
-        "enable_mixed_chunk": not draw(OFTEN),
+        "enable_mixed_chunk": "enable_mixed_chunk" not in facts.unmodelled and not draw(OFTEN),
         "schedule_conservativeness": draw(CONSERVATIVE),
         "disable_overlap_schedule": draw(st.booleans()),
     }
@@ -103,6 +103,7 @@ def _flags(draw: st.DrawFn, version: str) -> dict[str, Any]:
     if facts.newest_flags:
         flags["prefill_decode_interval"] = draw(st.sampled_from([0, 0, 0, 2]))
         flags["prefill_max_requests"] = draw(st.sampled_from([None, None, 1, 2]))
+    if facts.priorities:
         flags["enable_priority_scheduling"] = flags["schedule_policy"] in ("fcfs", "lof") and draw(st.booleans())
         flags["priority_scheduling_preemption_threshold"] = draw(st.sampled_from([0, 1]))
     return flags

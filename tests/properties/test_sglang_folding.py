@@ -40,14 +40,17 @@ def test_folding_changes_nothing(case: SglangCase) -> None:
 @examples(100, thorough=2000)
 @given(sglang_cases(most=8, patient=True))
 def test_every_request_is_served_that_can_be(case: SglangCase) -> None:
-    """Every request gets all of its tokens. In 0.4.0 one that is retracted late can wait for ever, as in the engine."""
+    """Every request gets all of its tokens, but where the engine itself fails.
+
+    Before 0.5 one that is retracted late can wait for ever, and 0.5.6 loses requests that it preempts in vain.
+    """
     case = replace(case, horizon_s=float("inf"))
     recording = outcome(case, fast=True)
     if isinstance(recording, str):
         return
     requests = recording.requests  # type: ignore[attr-defined]
-    allowed = {"finished"} if case.version.startswith("0.5") else {"finished", "unfinished"}
-    assert set(requests["status"]) <= allowed
+    failures = {"0.5.6": {"rejected"}} if case.version.startswith("0.5") else {case.version: {"unfinished"}}
+    assert set(requests["status"]) <= {"finished"} | failures.get(case.version, set())
     finished = requests["status"] == "finished"
     assert (requests["tokens_emitted"][finished] == requests["output_tokens"][finished]).all()
 

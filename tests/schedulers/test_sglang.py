@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simqueue.engines.sglang import rules_of
+from simqueue.engines.sglang import rules_of, tree_of
 from simqueue.engines.sglang_facts import sglang_versions
 from simqueue.errors import InputError
 from simqueue.kvcache import PagedKVCache
@@ -28,7 +28,7 @@ SECOND = LinearStepTime(1.0, 0.0, 0.0, 0.0, 0.0)
 def played(requests: list[Request], version: str = NEWEST, pool: int = 1000, **flags: Any) -> list[dict[str, Any]]:
     """Return the turns of a run in which every step takes a second, without overlap."""
     facts = sglang_versions()[version]
-    tree = RadixRules("lru", facts.recency, facts.counts_hits, facts.splits_prompt, facts.evicts)
+    tree = RadixRules("lru", *tree_of(facts))
     keys = {"max_running_requests": 8, "disable_overlap_schedule": True} | flags
     policy = Sglang(SglangSettings(**keys), RadixKVCache(pool, 1, tree), RequestLimits(), rules_of(facts))
     policy.observed = True
