@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from studies.command import run
-from studies.decisions import coverage
+from studies.decisions import cheapest, coverage
 from studies.decisions.tune import write as write_tune
 
 
@@ -20,16 +20,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _files(arguments: Sequence[str] | None) -> list[Path]:
     """Measure how right decisions are, and write the page of this part."""
     parser = argparse.ArgumentParser(prog="python -m studies.decisions", description=_files.__doc__)
-    parser.add_argument("part", choices=["coverage", "tune"], help="what is measured")
+    parser.add_argument("part", choices=["cheapest", "coverage", "tune"], help="what is measured")
     parser.add_argument("--out", type=Path, default=Path("reports"), help="folder of the page (%(default)s)")
     parser.add_argument(
         "--repetitions", type=int, default=coverage.REPETITIONS, help="independent searches of coverage (%(default)s)"
     )
-    parser.add_argument("--workers", type=int, help="processes of coverage (all cores)")
+    parser.add_argument("--workers", type=int, help="processes of coverage and cheapest (all cores)")
     given = parser.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
     if given.part == "tune":
         return write_tune(given.out)
+    if given.part == "cheapest":
+        return cheapest.write(given.out, workers=given.workers)
     return coverage.write(given.out, repetitions=given.repetitions, workers=given.workers)
 
 

@@ -11,7 +11,8 @@ import simqueue as sq
 from simqueue.decisions.judgement import Judged
 from simqueue.decisions.tuning.answer import Standing, Tuning
 from simqueue.experiment.model_error import PublishedError, published_errors
-from simqueue.figures.canvas import new_figure, write
+from simqueue.figures.canvas import new_figure
+from simqueue.figures.canvas import write as write_figure
 from simqueue.figures.style import figure_style, line_styles
 
 MODEL: Final = "qwen3-32b"
@@ -24,7 +25,7 @@ SYSTEMS: Final[Mapping[str, Mapping[str, Any]]] = {
     "4 × L40S": {"gpu": "l40s", "tensor_parallel": 4},
 }
 """What one replica is made of."""
-_REPLICATIONS: Final = 8
+_FIGURES: Final = "decisions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +38,17 @@ class Size:
         Numbers of replicas, and token budgets of a step, that are tried.
     end_row : int or None
         Requests of the recording, from its first one; None: all.
+    replications : int
+        Most of one fleet.
     """
 
     replicas: Sequence[int] = (1, 2, 3, 4)
     budgets: Sequence[int] = (256, 512, 1024)
     end_row: int | None = None
+    replications: int = 8
 
 
 SIZE: Final = Size()
-SMALL: Final = Size(replicas=(1,), budgets=(512,), end_row=400)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,18 @@ class Found:
         return [_cost(self.answers[factor].best) for factor in sorted(self.answers)]
 
 
-def measured(size: Size = SIZE, workers: int = 1) -> dict[str, Found]:
+def write(folder: Path, size: Size = SIZE, workers: int | None = None) -> list[Path]:
+    """Measure, write the page and its figure to a folder, and return their paths."""
+    (folder / _FIGURES).mkdir(parents=True, exist_ok=True)
+    page, figure = folder / "decisions-cheapest.md", f"{_FIGURES}/cheapest.png"
+    found = measured(size, workers)
+    text = ["<!-- written by: python -m studies.decisions cheapest -->", *lines(found, figure)]
+    draw(found, folder / figure)
+    page.write_text("\n".join(text).rstrip() + "\n", encoding="utf-8", newline="\n")
+    return [page, folder / figure]
+
+
+def measured(size: Size = SIZE, workers: int | None = 1) -> dict[str, Found]:
     """Search the cheapest fleet of each system."""
     return {name: _found(keys, size, workers) for name, keys in SYSTEMS.items()}
 
@@ -96,7 +110,7 @@ def scenario_of(keys: Mapping[str, Any], size: Size = SIZE) -> dict[str, Any]:
     }
 
 
-def _found(keys: Mapping[str, Any], size: Size, workers: int) -> Found:
+def _found(keys: Mapping[str, Any], size: Size, workers: int | None) -> Found:
     scenario = scenario_of(keys, size)
     middle = _searched(scenario, size, 1.0, workers)
     chosen = {} if middle.best is None else middle.best.values
@@ -108,12 +122,12 @@ def _found(keys: Mapping[str, Any], size: Size, workers: int) -> Found:
     return Found(error, answers)
 
 
-def _searched(scenario: Mapping[str, Any], size: Size, factor: float, workers: int) -> Tuning:
+def _searched(scenario: Mapping[str, Any], size: Size, factor: float, workers: int | None) -> Tuning:
     return sq.tune(
         {**scenario, "step_time_factor": factor},
         {"fleet.replicas": list(size.replicas), "max_num_batched_tokens": list(size.budgets)},
         LIMITS,
-        max_replications=_REPLICATIONS,
+        max_replications=size.replications,
         workers=workers,
     )
 
@@ -247,4 +261,4 @@ def draw(found: Mapping[str, Found], path: Path) -> None:
         ax.set_xlim(left=0)
         ax.set_xlabel("cheapest fleet that keeps the limits (USD/hour); line: step times off by their published error")
         ax.set_ylabel("one replica")
-        write(figure, path)
+        write_figure(figure, path)
