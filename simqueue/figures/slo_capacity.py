@@ -9,6 +9,7 @@ from matplotlib.patches import Patch
 
 from simqueue.figures.canvas import MUTED, WIDTH, legend_below, new_figure, say_empty
 from simqueue.figures.style import LineStyle, figure_style, line_styles, literal
+from simqueue.figures.ticks import plain_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,6 +99,7 @@ def slo_capacity_figure(answers: Sequence[_Answer], title: str) -> Figure:
             ax.set(xlabel=f"rate ({answers[0].unit})", xlim=(0, None))
             for one in answers:
                 _mark(ax, one, styles[one.policy])
+            plain_ticks(ax)
         legend_below(figure, _legend(answers, styles, conditions))
         figure.suptitle(literal(title), x=0.01, ha="left")
     return figure

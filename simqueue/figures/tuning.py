@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 
 from simqueue.figures.canvas import LEVEL, MUTED, WIDTH, legend_below, level_label, log_y, new_figure, say_empty
 from simqueue.figures.style import PALETTE, figure_style, literal
+from simqueue.figures.ticks import plain_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,6 +86,7 @@ def tuning_figure(points: Sequence[Point], *, cost: str, value: str, limit: floa
         if shown:
             log_y(ax)
             ax.set_xlim(left=0)
+        plain_ticks(ax)
         legend_below(figure, handles)
     return figure
 
