@@ -18,6 +18,22 @@ _PER_STEP: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
+class OneSeat:
+    """A queue of one seat, and the limit on its P90 of TTFT.
+
+    Attributes
+    ----------
+    limit_ms : float
+    step_s, mean_s : float
+        Duration of a step, and of a request on average.
+    """
+
+    limit_ms: float
+    step_s: float
+    mean_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """A scenario, a limit, and the highest rate that keeps it.
 
@@ -31,6 +47,8 @@ class Problem:
         The exact answer.
     how : str
         Where it is from.
+    one_seat : OneSeat or None
+        What the recursion of `studies.decisions.lindley` needs; None: it is no queue of one seat.
     """
 
     name: str
@@ -39,6 +57,7 @@ class Problem:
     slo: tuple[str, ...]
     rate_rps: float
     how: str
+    one_seat: OneSeat | None = None
 
 
 def problems() -> list[Problem]:
@@ -56,6 +75,7 @@ def _constant() -> Problem:
         ("p90_ttft_ms<=350",),
         rate,
         "Erlang's series for the wait of M/D/1",
+        OneSeat(1000 * limit_s, _STEP_S, _STEP_S),
     )
 
 
@@ -71,6 +91,7 @@ def _geometric() -> Problem:
         ("p90_ttft_ms<=2000",),
         rate,
         "Pollaczek and Khinchine on a lattice, by the recursion for compound geometric sums",
+        OneSeat(1000 * limit_s, _STEP_S, _MEAN_OUTPUT * _STEP_S),
     )
 
 

@@ -44,7 +44,7 @@ def searched(
     check_figure(figure)
     with Outputs() as outputs:
         place = None if figure is None else outputs.file(figure)
-        with progress_bar(scenario.name, quiet=quiet) as progress:
+        with progress_bar(scenario.name, quiet=quiet, timed=True) as progress:
             found = capacity(
                 scenario,
                 slo=wanted.slo,
