@@ -7,11 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from benchmarks import traffic
+from simqueue.engines.sglang import rules_of, tree_of
+from simqueue.engines.sglang_facts import sglang_versions
 from simqueue.kvcache import KVCache, PagedKVCache, PrefixKVCache
+from simqueue.kvcache.radix import RadixKVCache
+from simqueue.kvcache.radixtree import RadixRules
 from simqueue.schedulers import Policy
 from simqueue.schedulers.chunked import Chunked
-from simqueue.schedulers.keys import ChunkedSettings, VllmV1Settings
+from simqueue.schedulers.keys import ChunkedSettings, SglangSettings, VllmV1Settings
 from simqueue.schedulers.limits import RequestLimits
+from simqueue.schedulers.sglang import Sglang
 from simqueue.schedulers.vllm_v1 import VllmV1
 from simqueue.simulation import RunOptions, Simulation
 from simqueue.simulation.columns import Sinks
@@ -44,6 +49,8 @@ class Cell:
         Settings of the policy that W1 does not have.
     blocks : int
     prefix_caching, asynchronous, streamed : bool
+    sglang : str or None
+        The version of SGLang whose scheduler is measured, with 128 running requests and its own chunks.
     """
 
     name: str
@@ -54,6 +61,7 @@ class Cell:
     prefix_caching: bool = False
     asynchronous: bool = False
     streamed: bool = False
+    sglang: str | None = None
 
     def simulation(self, requests: RequestStream, sinks: Sinks | None = None) -> Simulation | FleetSimulation:
         """Return the run that is measured."""
@@ -65,6 +73,8 @@ class Cell:
 
     def policy(self) -> Policy:
         """Make the policy with its pool."""
+        if self.sglang is not None:
+            return self._sglang(self.sglang)
         made = self._asynchronous() if self.asynchronous else self._chunked()
         return walking(made) if self.way == "walk" else made
 
@@ -75,6 +85,12 @@ class Cell:
     def _asynchronous(self) -> Policy:
         keys = {"max_num_batched_tokens": 512, "max_num_seqs": 128, "async_scheduling": True} | self.keys
         return VllmV1(VllmV1Settings.model_validate(keys), self._pool(lag=1), RequestLimits())
+
+    def _sglang(self, version: str) -> Policy:
+        facts = sglang_versions()[version]
+        pool = RadixKVCache(self.blocks * BLOCK_SIZE, 1, RadixRules("lru", *tree_of(facts)))
+        flags = SglangSettings(max_running_requests=128, schedule_policy=facts.schedule_policy)
+        return Sglang(flags, pool, RequestLimits(), rules_of(facts))
 
     def _pool(self, lag: int = 0) -> KVCache:
         if self.prefix_caching:
@@ -111,6 +127,7 @@ def cells(*, quick: bool) -> list[Cell]:
         Cell("W1, prefix caching", w1(n), prefix_caching=True),
         Cell("W1, asynchronous vLLM V1", w1(n), asynchronous=True),
         Cell("W1, asynchronous, prefix caching", w1(n), asynchronous=True, prefix_caching=True),
+        *(Cell(f"W1, SGLang {version}", w1(n), sglang=version) for version in ("0.4.0", "0.5.6", "0.5.23")),
         Cell("multi-turn, prefix caching", lambda rate: traffic.turns(n, rate), prefix_caching=True),
         Cell("W1, low load (1/10)", lambda rate: list(traffic.Poisson(n, rate / 10))),
         Cell("W1, KV thrash (1/6 of the pool)", w1(n), blocks=BLOCKS // 6),

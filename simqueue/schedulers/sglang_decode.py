@@ -89,15 +89,35 @@ class DecodeMemory:
         batch.planned += 1
 
     def take_more(self, batch: DecodeBatch, steps: int) -> None:
-        """Take the pages of further steps, which are there."""
-        self._kv.take_tokens(batch.pages_of(steps) * self._page)
+        """Take the pages of further steps, which are there or can be evicted."""
+        if self._page == 1:
+            self._take_tokens(batch.live, steps)
+        else:
+            self._kv.take_tokens(batch.pages_of(steps) * self._page)
         batch.planned += steps
         batch.seen = batch.delivered + steps - 1
 
+    def _take_tokens(self, live: int, steps: int) -> None:
+        """Take one token for each of `live` requests in each step, and evict before a step that finds too few."""
+        kv = self._kv
+        while steps:
+            ready = min(steps, kv.available // live)
+            if ready:
+                kv.take_tokens(ready * live)
+                steps -= ready
+            elif not kv.make_room(live):
+                raise RunError(f"sglang: {steps} steps of {live} decodes find {kv.available} free tokens")
+
     def more_steps(self, batch: DecodeBatch, limit: int) -> int:
-        """Return how many of the next `limit` steps can be taken without evicting anything."""
+        """Return how many of the next `limit` steps can be taken without a retraction.
+
+        What steps evict does not depend on when it is done, since nothing else uses the tree while they repeat. With
+        larger pages, steps that evict are left out.
+        """
+        if self._page == 1:
+            return batch.steps_within(self._kv.usable if self._kv.caches else self._kv.available, limit)
         pages = self._kv.available // self._page
-        if not (self._page > 1 and self._kv.tree.evictable):
+        if not self._kv.tree.evictable:
             return batch.steps_within(pages, limit)
         # the engine evicts before a step unless there is a page for each request
         return min(limit, batch.steps_within(pages - batch.live, limit) + 1) if pages >= batch.live else 0
