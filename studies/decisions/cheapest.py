@@ -254,7 +254,11 @@ def draw(found: Mapping[str, Found], path: Path) -> None:
             if middle is not None:
                 ax.plot([middle], [y], "o", color=style.color)
                 ax.annotate(f"{middle:.2f}", (middle, y), textcoords="offset points", xytext=(0, 7), ha="center")
-            elif not costs:
+            elif costs:
+                ax.plot([min(costs)], [y], "o", color=style.color, markerfacecolor="white")
+                text = f"{min(costs):.2f}, only with shorter steps"
+                ax.annotate(text, (min(costs), y), textcoords="offset points", xytext=(-8, -3), ha="right")
+            else:
                 ax.annotate("no fleet keeps the limits", (0, y), textcoords="offset points", xytext=(6, -3))
         ax.set_yticks(range(len(names)), names)
         ax.set_ylim(len(names) - 0.5, -0.6)
