@@ -2,11 +2,13 @@
 
 import json
 from itertools import product
+from time import monotonic
+from types import SimpleNamespace
 
 import pytest
 
 import simqueue as sq
-from simqueue.decisions.tuning import proposals, race
+from simqueue.decisions.tuning import proposals, race, runs
 from simqueue.decisions.tuning.answer import AtErrors
 from simqueue.decisions.tuning.tune import tune
 from simqueue.errors import InputError
@@ -151,12 +153,30 @@ def test_the_best_value_of_a_metric():
     assert found.goal == "mean_e2el_ms"
 
 
-def test_a_budget_ends_the_search():
-    """And the answer says so."""
-    found = tune(keys(), {"max_num_seqs": [16, 64]}, ["p99_ttft_ms<=2000"], max_runs=3, workers=1)
+@pytest.mark.parametrize("most", [1, 5, 7])
+def test_a_budget_of_runs_is_used_whole(most):
+    """Six systems have short runs, and then whole ones: no number of runs is too small to be begun."""
+    space = {"max_num_seqs": [8, 16, 32, 64, 96, 128]}
+    found = tune(keys(requests=600), space, ["p99_ttft_ms<=2000"], max_runs=most, workers=1)
     assert found.best is None
-    assert found.stopped == "the 3 runs of --max-runs are used up"
-    assert found.spent.runs + found.spent.short_runs <= 3
+    assert found.stopped == f"the {most} runs of --max-runs are used up"
+    assert (found.spent.short_runs, found.spent.runs) == (min(most, 6), max(0, most - 6))
+    assert [one.reason for one in found.standings if one.state == "not run"] == ["the search ended before"] * (6 - most)
+
+
+def test_a_budget_of_time_is_looked_at_before_each_run(monkeypatch):
+    """With a clock that goes on by one second per run, 3.5 s are four runs."""
+    made, play_one, now_s = [], runs._play, monotonic()
+
+    def play(task):
+        made.append(task)
+        return play_one(task)
+
+    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=lambda: now_s + len(made)))
+    monkeypatch.setattr(runs, "_play", play)
+    found = tune(keys(), {"max_num_seqs": [8, 16, 32, 64, 96]}, ["p99_ttft_ms<=2000"], budget_s=3.5, workers=1)
+    assert len(made) == found.spent.runs + found.spent.short_runs == 4
+    assert found.stopped == "the 3.5 s of --budget-s are used up"
 
 
 def test_without_prices_the_cost_is_the_number_of_gpus():
@@ -197,12 +217,13 @@ def test_a_figure_shows_cost_and_limits():
 def test_in_a_large_group_optuna_proposes_what_is_tried(monkeypatch):
     """Fewer seats than are needed miss the limit by far, so that the proposals move away from them."""
     monkeypatch.setattr(race, "MOST_TRIED", 10)
-    monkeypatch.setattr(proposals, "_TRIALS", 20)
-    space = {"max_num_seqs": "4:64:16", "max_num_batched_tokens": [512, 1024]}
-    found = [tune(keys(), space, ["p99_ttft_ms<=300"], workers=1) for _ in range(2)]
+    monkeypatch.setattr(proposals, "_TRIALS", 10)
+    monkeypatch.setattr(proposals, "_AT_ONCE", 5)
+    space = {"max_num_seqs": "4:64:16"}
+    found = [tune(keys(requests=200), space, ["p99_ttft_ms<=300"], workers=1) for _ in range(2)]
     assert found[0].plain() == found[1].plain()
     assert found[0].best is not None
-    assert found[0].fallen["others were proposed"] >= 12
+    assert found[0].fallen["others were proposed"] >= 6
 
 
 def test_an_answer_that_flips_within_the_published_error_says_so():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from simqueue.decisions.tuning.contender import Contender, State, not_better
 from simqueue.decisions.tuning.evidence import fewest_replications
 from simqueue.decisions.tuning.proposals import MOST_TRIED, proposed
 from simqueue.decisions.tuning.question import Errors, Question
-from simqueue.decisions.tuning.runs import Runs
+from simqueue.decisions.tuning.runs import BudgetError, Runs
 from simqueue.experiment.best import next_stage
 
 _GROSS: Final = 0.1
@@ -44,7 +45,6 @@ class Race:
         """Return the best of a group; None if none of it is known to keep its limits."""
         self._errors = Errors.of(self._question, self._systems, len(group))
         group = self._tried(group)
-        self._look(group)
         while open_ones := [one for one in group if one.in_race]:
             leader = self._leader(open_ones)
             if leader.state is not State.GOOD:
@@ -61,13 +61,25 @@ class Race:
     def _tried(self, group: Sequence[Contender]) -> Sequence[Contender]:
         """Return the contenders of a group that get a short run: all of them, or in a large group those proposed."""
         if len(group) <= MOST_TRIED:
-            self._runs.short(group)
+            with self._looking(group):
+                self._runs.short(group)
             return group
         tried = proposed(group, self._runs)
+        self._look(tried)
         for one in group:
             if one.short is None and not one.runs and one.state is State.OPEN:
                 one.give_up(State.UNTRIED, "others were proposed")
         return tried
+
+    @contextmanager
+    def _looking(self, contenders: Sequence[Contender]) -> Iterator[None]:
+        """Look at contenders after runs of them, also if the budget ended before all were made."""
+        try:
+            yield
+        except BudgetError:
+            self._look(contenders)
+            raise
+        self._look(contenders)
 
     def _look(self, contenders: Sequence[Contender]) -> None:
         for one in contenders:
@@ -119,8 +131,8 @@ class Race:
 
     def _advance(self, contenders: Sequence[Contender]) -> None:
         """Make the next runs of contenders, and look at them."""
-        self._runs.up_to({one: self._next(len(one.runs)) for one in contenders if not self._is_done(one)})
-        self._look(contenders)
+        with self._looking(contenders):
+            self._runs.up_to({one: self._next(len(one.runs)) for one in contenders if not self._is_done(one)})
 
     def _next(self, done: int) -> int:
         """Return to how many replications a contender with so many goes next."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from simqueue.decisions.tuning.contender import Contender, State
@@ -12,6 +13,7 @@ from simqueue.errors import RunError
 from simqueue.execution import Executor, Failed
 from simqueue.execution.here import ThisProcess
 from simqueue.experiment.replication import Progress, Replication, replicate
+from simqueue.experiment.runner import CHECK_SWITCH
 from simqueue.request import Request
 from simqueue.scenario.resolved import ResolvedScenario
 
@@ -39,25 +41,45 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
+class _Task:
+    scenario: ResolvedScenario
+    number: int
+
+
+@dataclass(slots=True)
 class Budget:
-    """What a search may take; None: no limit.
+    """What one search or several searches together may take, and what is used of it.
 
     Attributes
     ----------
     max_runs : int or None
-        Of all systems, short ones included.
+        Of all systems, short ones included. None: no limit.
     seconds : float or None
-        Of the clock on the wall.
+        Of the clock on the wall, from when this was made. None: no limit.
+    runs : int
+        That were begun.
     """
 
     max_runs: int | None = None
     seconds: float | None = None
+    runs: int = 0
+    _began_s: float = field(default_factory=time.monotonic)
 
+    def allowed(self, tasks: Sequence[_Task]) -> Iterator[_Task]:
+        """Yield tasks until the budget is used up. It is looked at before each task."""
+        for task in tasks:
+            if self.used_up():
+                return
+            self.runs += 1
+            yield task
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    scenario: ResolvedScenario
-    number: int
+    def used_up(self) -> str:
+        """Return in words what is used up; an empty text if nothing is."""
+        if self.max_runs is not None and self.runs >= self.max_runs:
+            return f"the {self.max_runs} runs of --max-runs are used up"
+        if self.seconds is not None and time.monotonic() - self._began_s > self.seconds:
+            return f"the {self.seconds:g} s of --budget-s are used up"
+        return ""
 
 
 class BudgetError(RunError):
@@ -92,7 +114,6 @@ class Runs:
         self.requests = requests
         self.short_requests = _short_requests(scenario)
         self._executor, self._budget, self._progress = executor, budget, progress
-        self._began_s = time.monotonic()
         self._seconds_each: float | None = None
 
     def short(self, contenders: Sequence[Contender]) -> None:
@@ -119,15 +140,17 @@ class Runs:
     def _made(
         self, owners: Sequence[Contender], tasks: Sequence[_Task], label: str
     ) -> Iterator[tuple[Contender, Replication]]:
-        """Yield what was made, in the order of the tasks; a contender whose run failed has failed."""
-        self._check_budget(len(tasks))
+        """Yield what was made, in the order of the tasks; a contender whose run failed has failed.
+
+        The budget can end before all tasks are done. `BudgetError` is raised after those that were done.
+        """
         outcomes: dict[int, Replication | Failed] = {}
         for number, outcome in self._played(tasks):
             outcomes[number] = outcome
             if self._progress is not None:
                 self._progress(label, len(outcomes), len(tasks))
-        for number, owner in enumerate(owners):
-            found = outcomes[number]
+        for number, found in sorted(outcomes.items()):
+            owner = owners[number]
             if isinstance(found, Failed):
                 owner.give_up(State.FAILED, found.error)
                 continue
@@ -135,31 +158,26 @@ class Runs:
             self.spent.requests += len(recording.requests["arrival_s"])
             self.spent.steps += sum(int(part["repeat"].sum()) for part in recording.steps.parts("repeat"))
             yield owner, found
+        if len(outcomes) < len(tasks):
+            raise BudgetError(self._budget.used_up())
 
     def _played(self, tasks: Sequence[_Task]) -> Iterator[tuple[int, Replication | Failed]]:
         """Yield the outcomes of tasks; this process makes the first run, and tells from it whether others would pay."""
         done = 0
         if self._seconds_each is None and tasks:
             began_s = time.monotonic()
-            yield from ThisProcess().unordered(_play, tasks[:1])
+            yield from ThisProcess().unordered(_play, self._budget.allowed(tasks[:1]))
             self._seconds_each, done = time.monotonic() - began_s, 1
         rest = tasks[done:]
         pays = self._executor.pays(len(rest) * (self._seconds_each or 0.0))
         chosen = self._executor if pays else ThisProcess()
-        for number, outcome in chosen.unordered(_play, rest):
+        for number, outcome in chosen.unordered(_play, self._budget.allowed(rest)):
             yield done + number, outcome
-
-    def _check_budget(self, more: int) -> None:
-        budget, spent = self._budget, self.spent
-        if budget.max_runs is not None and spent.runs + spent.short_runs + more > budget.max_runs:
-            raise BudgetError(f"the {budget.max_runs} runs of --max-runs are used up")
-        if budget.seconds is not None and time.monotonic() - self._began_s > budget.seconds:
-            raise BudgetError(f"the {budget.seconds:g} s of --budget-s are used up")
 
 
 def _play(task: _Task) -> Replication:
     """Make one replication, and return only what is used of it."""
-    made = replicate(task.scenario, task.number, check=False)
+    made = replicate(task.scenario, task.number, check=os.environ.get(CHECK_SWITCH) == "1")
     return replace(made, requests=(), policies={})
 
 

@@ -93,6 +93,8 @@ def _state(contender: Contender, found: Searched) -> tuple[str, str]:
         return "looked worse", ""
     if contender.runs or contender.short:
         return "not told apart", ""
+    if found.stopped:
+        return "not run", "the search ended before"
     return "not run", "dearer than the best" if found.best else ""
 
 

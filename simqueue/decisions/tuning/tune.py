@@ -163,7 +163,8 @@ def _answered(space: Space, ask: Ask, progress: Progress | None, workers: int | 
         raise InputError(f"the space has no system: {candidates[0].reason}")
     question = _question(conditions, candidates, ask)
     with opened(workers) as executor:
-        make = partial(_searched, question=question, ask=ask, executor=executor, progress=progress)
+        budget = Budget(ask.max_runs, ask.budget_s)
+        make = partial(_searched, question=question, budget=budget, executor=executor, progress=progress)
         found = make(candidates)
         answer = answer_of(space, candidates, found, question, shown=ask.shown, notes=points.notes)
         if not ask.with_model_error or found.best is None:
@@ -216,14 +217,19 @@ def _zone(zone: str) -> float:
 
 
 def _searched(
-    candidates: Sequence[Candidate], *, question: Question, ask: Ask, executor: Executor, progress: Progress | None
+    candidates: Sequence[Candidate],
+    *,
+    question: Question,
+    budget: Budget,
+    executor: Executor,
+    progress: Progress | None,
 ) -> Searched:
     """Return what a search among candidates finds."""
     any_scenario = next(one.scenario for one in candidates if one.scenario is not None)
     requests = _fixed_requests(any_scenario)
     systems, pruned = _pruned(candidates, question, requests)
     priced = question.by_cost and all(one.cost.usd_per_hour is not None for one in systems)
-    runs = Runs(any_scenario, executor, Budget(ask.max_runs, ask.budget_s), progress, requests)
+    runs = Runs(any_scenario, executor, budget, progress, requests)
     return search(systems, question, runs, pruned, priced=priced)
 
 
