@@ -13,7 +13,7 @@ _SPARE: Final = 1.5
 """Requests come so many times further apart than the longest one takes."""
 
 
-def why_not_alone(trials: Trials, lowest: Point) -> str:
+def why_not_alone(trials: Trials, lowest: Point, *, sure: bool) -> str:
     """Return why no rate meets the conditions.
 
     Parameters
@@ -21,10 +21,14 @@ def why_not_alone(trials: Trials, lowest: Point) -> str:
     trials : Trials
     lowest : Point
         The lowest rate that was simulated.
+    sure : bool
+        Whether its intervals exclude that it meets the conditions.
     """
-    found = _alone(trials, lowest)
+    found, unit = _alone(trials, lowest), trials.traffic.unit
     if found is None or found.verdict is not Verdict.NOT_MET:
-        return f"no rate down to {lowest.rate_rps:.3g} {trials.traffic.unit} meets {_broken(lowest.judgement)}"
+        if not sure:
+            return f"not known whether any rate meets {_broken(lowest.judgement)} at {lowest.rate_rps:.3g} {unit}"
+        return f"no rate down to {lowest.rate_rps:.3g} {unit} meets {_broken(lowest.judgement)}"
     return f"no rate meets {_broken(found)}, even with one request at a time"
 
 

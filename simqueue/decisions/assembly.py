@@ -9,7 +9,7 @@ from simqueue.decisions.alone import why_not_alone
 from simqueue.decisions.answers import Answer, value_name
 from simqueue.decisions.margins import OVERLOAD, binding
 from simqueue.decisions.saturation import StableRate
-from simqueue.decisions.search import Found
+from simqueue.decisions.search import NO_LIMIT, NO_RATE, Found
 from simqueue.decisions.trials import Point, Size, Trials
 from simqueue.experiment.policy_load import PolicyLoad
 from simqueue.scenario.prices import cost_of
@@ -116,9 +116,11 @@ def _between(values: Sequence[tuple[float, float | None]], rate: float, default:
 
 def _why_not(trials: Trials, found: Found) -> str:
     """Return why there is no capacity."""
+    if found.stopped == NO_LIMIT and found.kept is not None:
+        return f"{NO_LIMIT} up to {found.kept:.4g} {trials.traffic.unit}"
     if found.lowest is None:
         return f"the {found.stopped} was used up before any rate was bracketed"
-    return why_not_alone(trials, found.lowest)
+    return why_not_alone(trials, found.lowest, sure=found.stopped == NO_RATE)
 
 
 def _notes(trials: Trials, found: Found, near: Point | None) -> list[str]:

@@ -19,6 +19,8 @@ from simqueue.statistics.verdict import LAW_ERROR
 
 REPLICATIONS: Final = 10
 NO_RATE: Final = "no rate meets the conditions"
+UNDECIDED: Final = "not known whether any rate meets the conditions"
+NO_LIMIT: Final = "no limit is reached"
 _FEW: Final = 2
 """Replications while the rate is bracketed."""
 _NEAR: Final = 1.1
@@ -33,6 +35,12 @@ _MOST_LENGTHENED: Final = 3
 _MOST_GROWTH: Final = 64
 """Largest size of the runs at one rate over that of the first ones."""
 LONGEST: Final = f"longest runs ({_MOST_GROWTH} times the first)"
+_OF_THE_LAW: Final = 4
+"""Uneven traffic is simulated up to so many times the capacity by the law."""
+_DOUBLINGS: Final = 10
+"""Without a law, up to so many doublings of the rate."""
+_MOST_REQUESTS: Final = 200_000
+"""Without a law, no run whose number of requests grows with the rate is longer."""
 _MORE: Final = 1.15
 """An interval that is to be narrow enough gets so many times the requests that it seems to need."""
 
@@ -147,7 +155,7 @@ class Search:
             return self._narrowed(self._down(rate), here)
         below = here
         while below.rate_rps < ceiling:
-            rate = 2 * below.rate_rps if math.isinf(ceiling) else _towards(below.rate_rps, ceiling)
+            rate = self._higher(below, 2) if math.isinf(ceiling) else _towards(below.rate_rps, ceiling)
             here = self._margins(rate, self._few)
             if here.value > 0:
                 return self._narrowed(below, here)
@@ -161,8 +169,31 @@ class Search:
             here = self._margins(lowest, self._few)
             if here.value <= 0:
                 return here
-        point = self._trials.at(lowest, self._few)
-        raise _Stop(Found(None, self._few, stopped=NO_RATE, lowest=point))
+        here = self._margins(lowest, self._size)
+        if here.value > 0:
+            raise self._nothing(here)
+        return here
+
+    def _nothing(self, lowest: Margins) -> _Stop:
+        """Return that no rate meets the conditions; whether one does is not known if an interval holds the limit."""
+        point = self._trials.at(lowest.rate_rps, self._size)
+        return _Stop(Found(None, self._size, stopped=NO_RATE if lowest.low > 0 else UNDECIDED, lowest=point))
+
+    def _higher(self, here: Margins, step: float) -> float:
+        """Return a higher rate where no stable rate is known; the search ends if that would lead nowhere."""
+        own, law_rps = self._trials.traffic.rate_rps, self._trials.law_rps
+        top = 2**_DOUBLINGS * own if law_rps is None else max(own, _OF_THE_LAW * law_rps)
+        rate = min(step * here.rate_rps, top)
+        if here.rate_rps >= top or (law_rps is None and self._many(here.rate_rps, rate)):
+            raise _Stop(Found(None, self._few, stopped=NO_LIMIT, kept=here.rate_rps))
+        return rate
+
+    def _many(self, rate: float, higher: float) -> bool:
+        """Return whether runs at a higher rate have too many requests, because their number grows with the rate."""
+        points = [point for (_, size), point in self._trials.points.items() if size == self._few]
+        numbers = {point.rate_rps: int(point.row["n_requests"] or 0) / self._few.replications for point in points}
+        grows = numbers.get(rate, 0) > numbers[min(numbers)]
+        return grows and numbers[rate] * higher / rate > _MOST_REQUESTS
 
     def _narrowed(self, below: Margins, above: Margins) -> tuple[float, float]:
         while above.rate_rps > _NEAR * below.rate_rps:
@@ -236,8 +267,10 @@ class Search:
             return self._margins(self._ceiling, longer).value > 0
         if before is not None and before.crossing is not None and before.size.requests < size.requests:
             return not before.crossing.holds(at.rate_rps)
-        moved = math.exp(-self._margins(at.rate_rps, longer).value / found.slope)
-        return not at.holds(moved * at.rate_rps)
+        here = self._margins(at.rate_rps, longer)
+        if math.isinf(found.slope):  # next to the end of the steady state, no distance follows from a margin
+            return here.low > 0
+        return not at.holds(math.exp(-here.value / found.slope) * at.rate_rps)
 
     def _lengthen(self) -> None:
         self._lengthened += 1
@@ -275,14 +308,14 @@ class Search:
         """Return two rates of which the first keeps the conditions and the second does not."""
         below, above, step = look(low), None, _NEAR
         while below.value > 0:
+            if step > 2**_HALVINGS:
+                raise self._nothing(below)
             above, below = below, look(below.rate_rps / step)
             step *= step
-            if step > 2**_HALVINGS:
-                point = self._trials.at(below.rate_rps, self._size)
-                raise _Stop(Found(None, self._size, stopped=NO_RATE, lowest=point))
         above, step = above or look(min(high, self._ceiling)), _NEAR
         while above.value <= 0 and above.rate_rps < self._ceiling:
-            below, above = above, look(min(above.rate_rps * step, self._ceiling))
+            rate = above.rate_rps * step if math.isfinite(self._ceiling) else self._higher(above, step)
+            below, above = above, look(min(rate, self._ceiling))
             step *= step
         return below, above
 

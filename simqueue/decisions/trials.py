@@ -185,6 +185,11 @@ class Trials:
             self.points[rate_rps, wanted] = self._point(scenario, rate_rps, wanted, made)
         return self.points[rate_rps, wanted]
 
+    @property
+    def law_rps(self) -> float | None:
+        """The capacity by the law; None if it is not known."""
+        return None if self._law.capacity is None else self._law.capacity.max_rate_rps
+
     def judged(self, scenario: ResolvedScenario) -> tuple[Row, Judgement]:
         """Return the summary of a single run of another scenario, and its judgement."""
         made = self._run(scenario, range(1))
