@@ -186,7 +186,8 @@ def _table(
         if pad:
             row.extend([""] * (len(header) - len(row)))
         if len(row) != len(header):
-            raise InputError(f"{label}:{line}: {len(row)} cells, the header has {len(header)}")
+            cells = "cell" if len(row) == 1 else "cells"
+            raise InputError(f"{label}:{line}: {len(row)} {cells}, the header has {len(header)}")
     columns = zip(*(row for _, row in chunk), strict=True)
     stripped = (tuple(map(str.strip, column)) for column in columns)
     return Table(label, dict(zip(header, stripped, strict=True)), [line for line, _ in chunk], guess)

@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import platform
 import time
 from collections import deque
 from collections.abc import Callable
 from importlib.metadata import version
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from simqueue.execution.calls import Call, Task
 from simqueue.execution.here import done
 from simqueue.execution.packed import packed_outcome, unpacked
 from simqueue.execution.worker import Answer
-from simqueue.installation import VERSION
+from simqueue.installation import VERSION, code_digest
 
 
 def installed() -> dict[str, str]:
     """Return what has to be the same on the leader and on all workers for the same results."""
     python = ".".join(platform.python_version_tuple()[:2])
-    return {"Python": python, "NumPy": version("numpy"), "simqueue": VERSION, "code of simqueue": _digest()}
-
-
-def _digest() -> str:
-    """Return a hash of the sources of the package: a version of a source tree says little."""
-    spec = find_spec("simqueue")
-    (root,) = spec.submodule_search_locations if spec is not None and spec.submodule_search_locations else (".",)
-    found = hashlib.sha256()
-    for name in sorted(path.relative_to(root).as_posix() for path in Path(root).rglob("*.py")):
-        if not name.startswith("scenarios/"):  # examples, which a source tree has elsewhere
-            found.update(name.encode() + b"\0" + Path(root, name).read_bytes())
-    return found.hexdigest()[:12]
+    return {"Python": python, "NumPy": version("numpy"), "simqueue": VERSION, "code of simqueue": code_digest()[:12]}
 
 
 def answer_to(function: Callable[[Any], Any], task: bytes) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import traceback as tracebacks
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
@@ -41,4 +42,18 @@ def done(function: Callable[[T], R], task: T, *, elsewhere: bool = False) -> R |
         text = tracebacks.format_exc() if elsewhere else ""
         return Failed(str(error), type(error).__name__, exception=error, traceback=text)
     except SystemExit as error:  # of a program's own scheduler: it ends the task, not everything
+        if _by_signal(error):
+            raise
         return Failed(f"exit with {error.code!r}", type(error).__name__)
+
+
+def _by_signal(error: SystemExit) -> bool:
+    """Return whether a handler of a signal, which can come in the middle of any task, has raised it."""
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = [getattr(handler, "__code__", None) for handler in handlers]
+    found: BaseException | None = error
+    while found is not None:  # SimPy raises it again, as the cause of another one
+        if any(frame.f_code in codes for frame, _ in tracebacks.walk_tb(found.__traceback__)):
+            return True
+        found = found.__cause__
+    return False

@@ -1,8 +1,9 @@
 """Tasks done by processes of this machine.
 
 Not by a pool of loky or of the standard library. There, all processes share one pipe for outcomes: after a process was
-killed while it wrote into it, both wait forever. And no one knows of which task it died, so all tasks in flight are
-lost. Here each process has a connection of its own, which ends with it.
+killed while it wrote into it, both wait forever. A pool for each process waits, too: the leader itself keeps the
+writing end of the pipe open, so that it never sees its end. And no one knows of which task it died, so all tasks in
+flight are lost. Here each process has a connection of its own, which ends with it.
 """
 
 from __future__ import annotations

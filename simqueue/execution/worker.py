@@ -50,7 +50,7 @@ def main() -> None:
     # It reads all the time, so that the leader never waits, and ends the process in the middle of a task if the leader
     # has ended in whatever way.
     threading.Thread(target=_receive, args=(leader, orders), daemon=True).start()
-    leader.send_bytes(READY)
+    _send(leader, READY)
     functions: dict[int, bytes | Callable[[Any], Any]] = {}
     while True:
         order: Order = unpacked(orders.get())
@@ -58,11 +58,19 @@ def main() -> None:
             started = time.perf_counter()
             outcome = done(_of_call(functions, order.call), order.task, elsewhere=True)
             _flush()
-            leader.send_bytes(packed(Answer(packed_outcome(outcome), time.perf_counter() - started)))
+            _send(leader, packed(Answer(packed_outcome(outcome), time.perf_counter() - started)))
         elif order.function is not None:
             functions[order.call] = order.function
         else:
             functions.pop(order.call, None)
+
+
+def _send(leader: Connection, data: bytes) -> None:
+    """Send something, or end the process without a word if the leader has ended."""
+    try:
+        leader.send_bytes(data)
+    except OSError:
+        os._exit(0)
 
 
 def _receive(leader: Connection, orders: queue.SimpleQueue[bytes]) -> None:

@@ -209,6 +209,7 @@ def axis_of(key: str, values: Any, place: str) -> Axis:
     if isinstance(found, tuple) and not 0 < len(found) <= MOST_VALUES:
         many = f"{len(found):,} values; an axis can have up to {MOST_VALUES:,}" if found else "has no values"
         raise InputError.at(place, many)
+    _check_front(key, found, place)
     if of_capacity:
         _check_shares(key, found, place)
     return Axis(key, found, of_capacity, place)
@@ -258,6 +259,14 @@ def _fraction(text: str, place: str) -> Fraction:
         raise InputError.at(place, f"'{text}' as the end of a range: must be a finite number")
     # an exponent of a million digits is 0 as a float
     return Fraction(text) if number else Fraction(0)
+
+
+def _check_front(key: str, values: tuple[Any, ...] | Range, place: str) -> None:
+    """Raise `InputError` for ``capacity:`` before a later value of a list of rates."""
+    if key.rpartition(".")[2] != _RATE or isinstance(values, Range):
+        return
+    if any(isinstance(value, str) and value.strip().startswith(CAPACITY) for value in values):
+        raise InputError.at(place, f"write '{CAPACITY}' once, before all values: the whole list has shares, or none")
 
 
 def _check_shares(key: str, values: tuple[Any, ...] | Range, place: str) -> None:

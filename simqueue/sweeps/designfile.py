@@ -97,9 +97,19 @@ def _overrides(document: Document) -> Iterator[Override]:
         if document.data.get(key) is None:
             continue
         place = _place(document, (key,))
+        _check_once(document, key, place)
         if key == "replications":
             yield Override(("precision",), None, place)
         yield Override((key,), document.data[key], place)
+
+
+def _check_once(document: Document, key: str, place: str) -> None:
+    """Raise `InputError` if `set` has the seed or the replications, or what replications replace, as well."""
+    for name in document.data.get("set", {}):
+        if name.partition(".")[0] in (key, "precision" if key == "replications" else key):
+            line = document.position(("set", name)).line
+            text = "the key is set twice" if name == key else "contradicts a precision"
+            raise InputError.at(f"{place}: {key}", f"{text}: here and by set {name} in line {line}")
 
 
 def _place(document: Document, path: KeyPath) -> str:

@@ -50,6 +50,11 @@ def played(scenario: ResolvedScenario, *, check: bool | None = None, workers: Wo
     return json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
 
 
+def replications_of(scenario: ResolvedScenario) -> int:
+    """Return how many replications a cell has, at least if a precision decides it."""
+    return scenario.replications if scenario.precision is None else scenario.precision.min_replications
+
+
 def outcome_of(text: str) -> Outcome:
     """Return the outcome that a text holds.
 

@@ -13,7 +13,7 @@ from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.sweeps.cells import Cells
 from simqueue.sweeps.design import Points
 from simqueue.sweeps.keys import Keys
-from simqueue.sweeps.outcome import played
+from simqueue.sweeps.outcome import played, replications_of
 from simqueue.sweeps.running import error_text, reject_hopeless
 from simqueue.sweeps.store import Store
 
@@ -29,10 +29,11 @@ class Preview:
 
     Attributes
     ----------
-    cells, stored, missing : int
-        Number of cells, of those that are stored, and of those to run; cells that are alike run once.
+    cells, stored, missing, alike : int
+        Number of cells, of those that are stored, of those to run, and of those that are the same run as another one.
+        With the cells that cannot be settled, the last three are all cells.
     rows : int
-        Rows of all requests in the table, without those of cells that cannot be settled.
+        Rows of all requests in the table. A cell that cannot be settled has one, with its error.
     least : bool
         Whether there can be more rows, because a precision decides the number of replications.
     errors : tuple of (int, str)
@@ -46,6 +47,7 @@ class Preview:
     cells: int
     stored: int
     missing: int
+    alike: int
     rows: int
     least: bool
     errors: tuple[tuple[int, str], ...]
@@ -56,7 +58,10 @@ class Preview:
         """Return the values by name."""
         errors = [{"cell": number, "error": text} for number, text in self.errors]
         return {
-            **{name: getattr(self, name) for name in ("cells", "stored", "missing", "rows", "seconds", "basis")},
+            **{
+                name: getattr(self, name)
+                for name in ("cells", "stored", "missing", "alike", "rows", "seconds", "basis")
+            },
             "errors": errors,
         }
 
@@ -80,30 +85,36 @@ def preview(cells: Cells, points: Points, store: Store) -> Preview:
             wanted[keys.key(scenario)] = scenario
         except Exception as error:  # as in a sweep
             errors.append((number, error_text(error)))
+            rows += 1
             continue
-        rows += len(scenario.policies) * _replications(scenario)
+        rows += len(scenario.policies) * replications_of(scenario)
         least = least or scenario.precision is not None
     missing = [scenario for key, scenario in wanted.items() if not store.has(key)]
-    seconds, basis = _estimated(missing)
-    stored = len(wanted) - len(missing)
-    return Preview(len(points.values), stored, len(missing), rows, least, tuple(errors), seconds, basis)
-
-
-def _replications(scenario: ResolvedScenario) -> int:
-    return scenario.replications if scenario.precision is None else scenario.precision.min_replications
+    seconds, basis = _estimated(missing) if wanted else (None, "no cell can be run")
+    return Preview(
+        cells=len(points.values),
+        stored=len(wanted) - len(missing),
+        missing=len(missing),
+        alike=len(points.values) - len(errors) - len(wanted),
+        rows=rows,
+        least=least,
+        errors=tuple(errors),
+        seconds=seconds,
+        basis=basis,
+    )
 
 
 def _estimated(missing: Sequence[ResolvedScenario]) -> tuple[float | None, str]:
     """Return the time of cells, one after the other, and what that rests on."""
     if not missing:
-        return 0.0, "all cells are stored"
+        return 0.0, "all cells that can be run are stored"
     last = len(missing) - 1
     chosen = sorted({round(i * last / (_PLAYED - 1)) for i in range(_PLAYED)})
     taken: list[float] = []
     short = False
     for number in chosen:
         part, factor = _shortened(missing[number])
-        short = short or factor > _replications(missing[number])
+        short = short or factor > replications_of(missing[number])
         started = time.perf_counter()
         try:
             played(part)
@@ -118,7 +129,7 @@ def _estimated(missing: Sequence[ResolvedScenario]) -> tuple[float | None, str]:
 def _shortened(scenario: ResolvedScenario) -> tuple[ResolvedScenario, float]:
     """Return a scenario with one replication and not too many requests, and how many times as long the whole takes."""
     once = scenario.with_(precision=None).with_(replications=1)
-    factor = float(_replications(scenario))
+    factor = float(replications_of(scenario))
     workload = scenario.workload
     if workload is None or workload.arrivals is None:
         return once, factor

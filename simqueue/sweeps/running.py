@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 
 from simqueue.errors import InputError, Problem, SimqueueError
 from simqueue.execution import Executor, Failed
+from simqueue.execution.here import done
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.sweeps.cells import FLAG, Cells, own_problems
 from simqueue.sweeps.design import Points, Values
 from simqueue.sweeps.keys import Keys
-from simqueue.sweeps.outcome import played
+from simqueue.sweeps.outcome import played, replications_of
 from simqueue.sweeps.store import Store
 
 Progress = Callable[[str, int, int], None]
@@ -117,8 +119,8 @@ def run_missing(
     points : Points
     store : Store
     executor : Executor
-        Where cells run. If they are fewer than its workers, or if they are short, they run one after the other, and
-        their replications there.
+        Where cells run. If they are short, or so few that this takes less time, they run one after the other, and their
+        replications there.
     progress : callable, optional
         See `Progress`.
     check : bool, optional
@@ -149,22 +151,25 @@ def _outcomes(course: _Course, executor: Executor, check: bool | None) -> Iterat
         scenario = next(waiting, None)
         if scenario is None:
             return
-        yield count, _done(one, scenario)
+        yield count, done(one, scenario)
         count += 1
     first = list(islice(waiting, executor.workers))
-    if len(first) < executor.workers:
-        yield from enumerate((_done(one, scenario) for scenario in first), start=count)
+    if _apart(first, executor.workers):
+        yield from enumerate((done(one, scenario) for scenario in first), start=count)
         return
     tasks = executor.unordered(partial(played, check=check), chain(first, waiting))
     yield from ((count + number, outcome) for number, outcome in tasks)
 
 
-def _done(play: Callable[[ResolvedScenario], str], scenario: ResolvedScenario) -> str | Failed:
-    """Return the outcome of a cell that this process runs; a signal that ends the process ends the sweep."""
-    try:
-        return play(scenario)
-    except Exception as error:  # as an executor has it
-        return Failed(str(error), type(error).__name__, exception=error)
+def _apart(cells: Sequence[ResolvedScenario], workers: int) -> bool:
+    """Return whether cells that are fewer than workers end earlier one after the other, each with all workers.
+
+    The time is counted in replications, which are taken to be of the same length.
+    """
+    if len(cells) >= workers:
+        return False
+    each = [replications_of(cell) for cell in cells]
+    return sum(math.ceil(count / workers) for count in each) < max(each, default=1)
 
 
 def _shared(course: _Course) -> list[Fate]:

@@ -139,8 +139,10 @@ class Store:
         try:
             yield
         except sqlite3.Error as error:
+            full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+            after = "after space has been freed, the same command" if full else "the same command"
             raise RunError(
-                f"{self._shown}: {error}; the cells until then are stored, and the same command goes on with the others"
+                f"{self._shown}: {error}; the cells until then are stored, and {after} goes on with the others"
             ) from None
 
     def close(self) -> None:

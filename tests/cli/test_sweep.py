@@ -25,12 +25,12 @@ def here(scenario_file: Callable[..., Path], tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.usefixtures("here")
 def test_it_prints_means_and_writes_the_table(command: Command) -> None:
-    """One row per cell and policy, all digits of rates, notes, and the files; nothing is run a second time."""
+    """One row per cell and policy, rates with 6 digits, notes, and the files; nothing is run a second time."""
     arguments = ("sweep", "toy.yaml", "--grid", f"{RATE}=4:5:4", "--grid", f"{SEATS}=2,2.0", "--replications", "2")
     shown = command(*arguments, "--workers", "1", "--figure", "f.png")
     assert (shown.code, shown.err) == (0, "")
     assert shown.out.startswith("note: 4 cells are duplicates of others and left out\n")
-    assert "4.333333333333333  " in shown.out
+    assert "4.33333  " in shown.out
     assert "means over the replications of each cell" in shown.out
     assert shown.out.endswith("written: results/toy-sweep/rows.parquet\nwritten: f.png\n")
     assert len(pd.read_parquet("results/toy-sweep/rows.parquet")) == 4 * 2 * 2
@@ -63,12 +63,29 @@ def test_a_dry_run_writes_nothing(here: Path, command: Command) -> None:
     shown = command("sweep", "design.yaml", "--dry-run", "--out", "new")
     assert shown.code == 0
     assert "and 16 more cells" in shown.out
-    assert "cells: 24, of which 0 are stored in new and 16 are to be run\nrows: 96\n" in shown.out
+    assert "cells: 24, of which 0 are stored in new, 16 are to be run and 8 fail\nrows: 104\n" in shown.out
     assert "cell 2 fails: policies.a.max_num_seqs = -1: must be >= 1; policies.b.max_num_seqs" in shown.out
     assert "s with 2 workers (3 cells played once each)" in shown.out.replace("with 1 workers", "with 2 workers")
     assert sorted(path.name for path in here.iterdir()) == before
     found = json.loads(command("sweep", "design.yaml", "--dry-run", "--json").out)
-    assert (found["cells"], found["missing"], found["rows"], len(found["errors"])) == (24, 16, 96, 8)
+    assert (found["cells"], found["missing"], found["rows"], len(found["errors"])) == (24, 16, 104, 8)
+
+
+@pytest.mark.usefixtures("here")
+def test_the_counts_of_a_dry_run_are_all_cells(command: Command) -> None:
+    """Cells that are the same run are counted, and if none can be run, that is said."""
+    shown = command("sweep", "toy.yaml", "--grid", "name=x,y", "--dry-run", "--out", "o")
+    assert "cells: 2, of which 0 are stored in o, 1 are to be run and 1 are the same run as another" in shown.out
+    shown = command("sweep", "toy.yaml", "--grid", f"{RATE}=-1,-2", "--dry-run", "--out", "o")
+    assert "0 are to be run and 2 fail\nrows: 2\n" in shown.out
+    assert "time: not known: no cell can be run" in shown.out
+
+
+@pytest.mark.usefixtures("here")
+def test_values_on_the_screen_can_be_told_apart(command: Command) -> None:
+    """They have all digits if the first six are the same."""
+    shown = command("sweep", "toy.yaml", "--grid", f"{RATE}=4.00000001,4.00000002", "--dry-run", "--out", "o")
+    assert "4.00000001" in shown.out
 
 
 def test_json_is_one_object(here: Path, command: Command) -> None:

@@ -85,7 +85,7 @@ def test_rows_have_a_place_and_typed_cells(tmp_path: Path) -> None:
         ("", "t.csv: the file is empty; a header line and rows are expected"),
         ("a,b\n", "t.csv: the file has a header and no rows"),
         ("a,b\n1,2,3\n", "t.csv:2: 3 cells, the header has 2"),
-        ("a,b\n\n1\n", "t.csv:3: 1 cells, the header has 2"),
+        ("a,b\n\n1\n", "t.csv:3: 1 cell, the header has 2"),
         ("a,a\n1,2\n", "t.csv:1: column 'a' appears twice in the header"),
         ('{"a": 1}\n', "t.csv:1: this looks like JSON, not like CSV with a header line"),
     ],

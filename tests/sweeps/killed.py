@@ -1,4 +1,4 @@
-"""Sweeps that are killed: ``killed.py FOLDER CELLS`` leaves two folders, and prints how many cells each sweep has run.
+"""Sweeps that are killed: ``killed.py FOLDER CELLS SEED`` leaves two folders, and prints how many cells each has run.
 
 It forks the sweeps, so that the package is loaded once. It is a program of its own because a process with threads, such
 as that of the tests, must not be forked.
@@ -48,9 +48,9 @@ def killed(process: int, reader: int, random: Random) -> int:
     return told + len(os.read(reader, 1000))
 
 
-def main(folder: Path, cells: int) -> None:
+def main(folder: Path, cells: int, seed: int) -> None:
     """Kill one sweep after another, then one of two at once; the other goes on to the end."""
-    random = Random(time.time_ns())
+    random = Random(seed)
     sq.sweep(toy(), grid={RATE: [1, 2]}, out=folder / "first", workers=1)  # loads all that sweeps need
     told = [killed(*started(folder / "killed", cells), random) for _ in range(3)]
     first, second = (started(folder / "killed", cells) for _ in range(2))
@@ -62,4 +62,4 @@ def main(folder: Path, cells: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -127,3 +127,9 @@ def test_values_from_python_have_an_order(values: object) -> None:
     """A mapping, a set and an empty list are no values of an axis."""
     with pytest.raises(InputError, match=r"^grid k: "):
         axis_of("k", values, "grid k")
+
+
+def test_shares_are_written_once_before_the_list() -> None:
+    """A list has shares of the capacity or rates, not both."""
+    with pytest.raises(InputError, match="write 'capacity:' once, before all values"):
+        axis_of("workload.arrivals.rate_rps", "6,capacity:0.5", "--grid")

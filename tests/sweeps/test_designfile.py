@@ -57,6 +57,15 @@ def test_a_scenario_is_a_plan_without_axes(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
+        (
+            ("num_requests: 20}", "num_requests: 20, replications: 4}"),
+            "3: replications: the key is set twice: here and by",
+        ),
+        (
+            ("num_requests: 20}", "num_requests: 20, precision.relative: 0.1}"),
+            "3: replications: contradicts a precision",
+        ),
+        (("set: {", "seed: 1\nset: {seed: 2, "), "2: seed: the key is set twice: here and by set seed in line 3"),
         (("zip:", "zipp:"), "sweep.yaml:7: zipp: unknown key 'zipp'; did you mean 'zip'?"),
         (("base.yaml", "other.yaml"), "sweep.yaml:1: scenario = 'other.yaml': "),
         (("replications: 2", "replications: 0"), "sweep.yaml:3: replications = 0: must be >= 1"),
@@ -93,7 +102,7 @@ def test_a_table_has_a_cell_in_each_row(folder: Path) -> None:
     [
         ("seed,k\n1,\n", "cells.csv:2: k: the cell is empty"),
         ("seed,k\n1,[\n", "cells.csv:2: k: not valid YAML"),
-        ("seed,k\n1\n", "cells.csv:2: 1 cells, the header has 2"),
+        ("seed,k\n1\n", "cells.csv:2: 1 cell, the header has 2"),
         ("seed,k\n", "cells.csv: the file has a header and no rows"),
     ],
 )

@@ -8,20 +8,24 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from random import SystemRandom
 
 import simqueue as sq
 from simqueue.sweeps.store import Store
 
 from .toys import RATE, rows_in, toy
 
-CELLS = 40
+CELLS = 30
 KILLS = 4
 PROGRAM = Path(__file__).with_name("killed.py")
 
 
 def test_kills_and_two_at_once_leave_the_same_table(tmp_path: Path) -> None:
     """The table is that of a sweep that was left alone; a kill costs at most the cell that was running."""
-    ended = subprocess.run([sys.executable, PROGRAM, tmp_path, str(CELLS)], capture_output=True, text=True, check=True)
+    seed = SystemRandom().randrange(2**32)
+    arguments = [sys.executable, PROGRAM, tmp_path, str(CELLS), str(seed)]
+    ended = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    print(f"instants of kills: seed {seed}")  # noqa: T201 - shown if the test fails
     told = [int(word) for word in ended.stdout.split()]
     assert rows_in(tmp_path / "killed") == rows_in(tmp_path / "whole")
     with Store(tmp_path / "killed", read_only=True) as killed, Store(tmp_path / "whole", read_only=True) as whole:

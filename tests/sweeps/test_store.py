@@ -100,7 +100,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     """When the file can grow no more, the cell is an error, and those before it are there."""
     with Store(tmp_path) as store:
         store._open.execute("PRAGMA max_page_count = 8")
-        says = r"disk is full; the cells until then are stored, and the same command goes on"
+        says = r"disk is full; the cells until then are stored, and after space has been freed, the same command"
         with pytest.raises(RunError, match=says):
             add_many(store, 1000)
         number = store.rows()

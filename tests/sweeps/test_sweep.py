@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import sqlite3
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from simqueue.errors import InputError
 from simqueue.execution.here import ThisProcess
 from simqueue.results.classes import ALL_CLASSES
 from simqueue.scenario import from_mapping
+from simqueue.schedulers import SCHEDULERS, Chunked, scheduler
 from simqueue.sweeps.keys import Keys
 
 from .toys import RATE, SEATS, rows_in, toy
@@ -192,6 +196,62 @@ def test_the_table_does_not_depend_on_who_does_it(tmp_path: Path) -> None:
     order = [RATE, SEATS, "policy", "replication"]
     tables = [one.table.drop(columns="cell").sort_values(order, ignore_index=True) for one in (found, other)]
     pd.testing.assert_frame_equal(tables[0], tables[1][tables[0].columns])
+
+
+@pytest.mark.parametrize(
+    ("cells", "replications", "sent"), [(3, 1, True), (3, 2, True), (3, 8, False), (1, 2, False), (4, 8, True)]
+)
+def test_few_cells_are_sent_if_that_takes_less_time(cells: int, replications: int, sent: bool) -> None:
+    """With 4 workers, 3 cells of one replication take the time of one if each has a worker, else of three."""
+    calls: list[int] = []
+
+    class Counting(Many):
+        def unordered(self, function: Any, tasks: Any) -> Any:
+            many = list(tasks)
+            calls.append(len(many))
+            return super().unordered(function, many)
+
+    where = Counting(4)
+    where.pays = lambda _: True  # type: ignore[method-assign] # from the first cell on
+    swept(grid={RATE: [4, 5, 6, 7][:cells]}, replications=replications, workers=where)
+    assert (calls == [cells]) == sent
+
+
+class Ends(Chunked):
+    """A scheduler that ends its program at once, or lets the system ask for that."""
+
+    def plan(self, *_: Any, **__: Any) -> Any:
+        """Exit, after a signal if there is a handler of one."""
+        if signal.getsignal(signal.SIGUSR1) != signal.SIG_DFL:
+            signal.raise_signal(signal.SIGUSR1)
+        sys.exit(3)
+
+
+@pytest.fixture
+def ending() -> Iterator[dict[str, Any]]:
+    """Return a scenario with a policy that exits."""
+    scheduler("ends")(Ends)
+    yield toy(policies={"a": {"scheduler": "ends"}, "b": {"scheduler": "chunked"}})
+    del SCHEDULERS["ends"]
+
+
+def test_an_exit_in_a_scheduler_is_a_failed_cell(ending: dict[str, Any], tmp_path: Path) -> None:
+    """Whoever runs the cell: the others go on, and the table has the same bytes."""
+    grid = {"policies.a.scheduler": ["ends", "chunked", "static"]}
+    for folder, workers in (("here", ThisProcess()), ("sent", Many(2))):
+        found = swept(ending, grid=grid, out=tmp_path / folder, workers=workers)
+        assert found.failures["error"].tolist() == ["exit with 3"]
+    assert rows_in(tmp_path / "here") == rows_in(tmp_path / "sent")
+
+
+def test_an_exit_by_a_signal_ends_the_sweep(ending: dict[str, Any]) -> None:
+    """It comes in the middle of a cell and is no failure of it."""
+    before = signal.signal(signal.SIGUSR1, lambda *_: sys.exit(143))
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            swept(ending, grid={RATE: [4, 8]})
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_classes_have_a_table_of_their_own(tmp_path: Path) -> None:

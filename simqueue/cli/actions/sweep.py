@@ -150,7 +150,8 @@ def _print_means(found: Sweep, means: pd.DataFrame, metrics: Sequence[str]) -> N
     policies = ["policy"] if means["policy"].nunique() > 1 else []
     names = [*found.axes, *policies]
     rows = records(means.head(_MOST_ROWS))
-    cells = [[*(_text(row[name]) for name in names), *(number(row[name]) for name in metrics)] for row in rows]
+    columns = [_column([row[name] for row in rows]) for name in names]
+    cells = [[*texts, *(number(row[name]) for name in metrics)] for *texts, row in zip(*columns, rows, strict=True)]
     titles = short_names(names)
     print_rows([*titles, *map(metric_label, metrics)], cells, left=titles)
     if len(means) > len(rows):
@@ -172,6 +173,13 @@ def short_names(names: Sequence[str]) -> list[str]:
 def _text(value: Any) -> str:
     """Return a value of an axis with all its digits."""
     return "null" if value is None else f"{value!r}".strip("'")
+
+
+def _column(values: Sequence[Any]) -> list[str]:
+    """Return values of an axis with 6 digits, or with all if fewer do not tell them apart."""
+    texts = [_text(value) for value in values]
+    short = [f"{value:.6g}" if isinstance(value, float) else text for value, text in zip(values, texts, strict=True)]
+    return short if len(set(short)) == len(set(texts)) else texts
 
 
 def _name_failures(found: Sweep) -> None:
@@ -204,11 +212,13 @@ def _preview(plan: Plan, folder: Path, used: int, *, json_: bool) -> None:
 def _print_cells(cells: Cells, points: Points) -> None:
     """Print the first cells, with rates instead of shares of the capacity."""
     names = ["cell", *(axis.key for axis in points.axes)]
-    rows = []
-    for place, values in enumerate(points.values[:_MOST_CELLS]):
+    shown = []
+    for values in points.values[:_MOST_CELLS]:
         with suppress(InputError):  # a cell that fails is shown as it was given
             values = cells.settled(values).values  # noqa: PLW2901 - the same values, settled
-        rows.append([str(place), *(_text(plain_value(value)) for value in values)])
+        shown.append([plain_value(value) for value in values])
+    columns = [_column(column) for column in zip(*shown, strict=True)]
+    rows = [[str(place), *texts] for place, texts in enumerate(zip(*columns, strict=True))]
     titles = short_names(names)
     print_rows(titles, rows, left=titles[1:])
     rest = len(points.values) - len(rows)
@@ -218,10 +228,11 @@ def _print_cells(cells: Cells, points: Points) -> None:
 
 def _plan_lines(found: Preview, folder: Path, workers: int) -> list[str]:
     least = "at least " if found.least else ""
-    lines = [
-        f"cells: {found.cells:,}, of which {found.stored:,} are stored in {folder} and {found.missing:,} are to be run",
-        f"rows: {least}{found.rows:,}",
-    ]
+    parts = [f"{found.stored:,} are stored in {folder}", f"{found.missing:,} are to be run"]
+    parts += [f"{found.alike:,} are the same run as another"] if found.alike else []
+    parts += [f"{len(found.errors):,} fail"] if found.errors else []
+    which = f"{', '.join(parts[:-1])} and {parts[-1]}"
+    lines = [f"cells: {found.cells:,}, of which {which}", f"rows: {least}{found.rows:,}"]
     for place, text in found.errors[:_MOST_FAILURES]:
         lines.append(f"cell {place} fails: {text}")
     if len(found.errors) > _MOST_FAILURES:
