@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 import simqueue as sq
-from simqueue.decisions.tuning import proposals, race, runs
-from simqueue.decisions.tuning.answer import AtErrors
+from simqueue.decisions.tuning import contender, model_error, proposals, race, runs
+from simqueue.decisions.tuning.answer import AtErrors, Elsewhere
 from simqueue.decisions.tuning.tune import tune
 from simqueue.errors import InputError
 from simqueue.execution.here import ThisProcess
@@ -237,11 +237,48 @@ def test_an_answer_that_flips_within_the_published_error_says_so():
     best = found.best.label
     assert found.at_errors.share > 0
     assert found.at_errors.line(best).startswith("the answer holds within the published error of the step times")
-    low, high = found.at_errors.answers
-    flipped = AtErrors(found.at_errors.share, "", {low: best, high: None})
-    assert flipped.line(best).endswith(f"with step times x {high:.3g}: no system")
     none = tune(keys(), {"max_num_seqs": [64]}, ["mean_tpot_ms<=1000"], workers=1, with_model_error=True)
     assert none.at_errors.line(none.best.label).startswith("no published error of the step times")
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "start", "end"),
+    [
+        (Elsewhere("late", None, told_apart=True), "the answer flips within", "(5 %): no system if late"),
+        (Elsewhere("late", "b", told_apart=True), "the answer flips within", "(5 %): b if late"),
+        (Elsewhere("late", "b", told_apart=False), "it is not shown whether", "(5 %): b leads if late"),
+        (Elsewhere("late", "b", told_apart=True, stopped="no time"), "it is not shown whether", "no time if late"),
+        (Elsewhere("late", "a", told_apart=False), "the answer holds within", "(5 %)"),
+    ],
+)
+def test_an_answer_flips_only_where_the_two_are_told_apart(elsewhere, start, end):
+    """Otherwise another one leads, and it is said that nothing is shown."""
+    line = AtErrors(0.05, "", (elsewhere,)).line("a")
+    assert line.startswith(start)
+    assert line.endswith(end)
+
+
+def test_the_error_of_comparisons_is_spent_per_test(monkeypatch):
+    """A rival that waits while the best one is run on is tested once on the same runs, and again on others."""
+    spent = []
+    monkeypatch.setattr(contender, "lower_end", lambda _, error: spent.append(error))
+    run = SimpleNamespace(
+        value=1.0, each=None, run=SimpleNamespace(recording=SimpleNamespace(requests={"arrival_s": 0}))
+    )
+    question = SimpleNamespace(zone=0.02, random=True)
+    one, first, second = (contender.Contender(SimpleNamespace(number=n), question, runs=[run] * 2) for n in range(3))
+    first.runs = [run] * 5
+    for best in (first, first, second, first):
+        assert not contender.not_better(one, best, SimpleNamespace(compared=0.06), gross=0.1)
+    assert spent == pytest.approx([0.03, 0.01, 0.005])
+
+
+def test_errors_of_different_presets_are_off_in_different_directions():
+    """What has no preset is not off at all."""
+    best, other = ("p on 1 x a",), ("p on 1 x b",)
+    ways = [factors for _, factors in model_error._ways({best: 0.1, other: 0.2}, best)]
+    assert ways == [{best: 0.9, other: 0.8}, {best: 1.1, other: 1.2}, {best: 1.1, other: 0.8}]
+    assert len(list(model_error._ways({best: 0.1}, best))) == 2
 
 
 @pytest.mark.parametrize(

@@ -82,33 +82,60 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What a search finds with step times that are off.
+
+    Attributes
+    ----------
+    said : str
+        How they are off.
+    best : str or None
+        The best system; None: no system is known to keep the limits.
+    told_apart : bool
+        Whether the best system without errors surely is not the best here.
+    stopped : str
+        Empty, or why the search ended early.
+    """
+
+    said: str
+    best: str | None
+    told_apart: bool
+    stopped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AtErrors:
-    """What the answer is if all step times are off by their published error.
+    """What the answer is if step times are off by their published error.
 
     Attributes
     ----------
     share : float or None
-        The error, as a share of the step times; None: none is published.
+        The error of the best system, as a share of the step times; None: none is published.
     reason : str
         How the preset is used; or why there is no error.
-    answers : mapping of float to str or None
-        Factor of the step times -> the best system; None: no system is known to keep the limits.
+    elsewhere : tuple of Elsewhere
+        All step times off in one direction, in the other, and those of the best system against those of other presets.
     """
 
     share: float | None
     reason: str
-    answers: Mapping[float, str | None]
+    elsewhere: tuple[Elsewhere, ...] = ()
 
     def line(self, best: str) -> str:
         """Return in one line whether the answer holds."""
         if self.share is None:
             return f"no published error of the step times: {self.reason}"
-        percent = f"{100 * self.share:.3g} %"
-        others = [(factor, label) for factor, label in self.answers.items() if label != best]
+        error = f"the published error of the step times ({100 * self.share:.3g} %)"
+        others = [one for one in self.elsewhere if one.best != best]
+        flips = [one for one in others if one.told_apart and not one.stopped]
+        if flips:
+            told = "; ".join(f"{one.best or 'no system'} if {one.said}" for one in flips)
+            return f"the answer flips within {error}: {told}"
         if not others:
-            return f"the answer holds within the published error of the step times ({percent})"
-        told = "; ".join(f"with step times x {factor:.3g}: {label or 'no system'}" for factor, label in others)
-        return f"the answer flips within the published error of the step times ({percent}): {told}"
+            return f"the answer holds within {error}"
+        leads = [f"{one.best or 'no system'} leads" for one in others]
+        told = "; ".join(f"{one.stopped or lead} if {one.said}" for one, lead in zip(others, leads, strict=True))
+        return f"it is not shown whether the answer holds within {error}: {told}"
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,10 @@ class Contender:
         What is cut at the start of each run; None before the first whole one.
     loads : RunLoads or None
         What runs are told about the load; None before the first whole one.
+    tests : int
+        How often it was compared with a better one.
+    compared_with : tuple of int or None
+        The number of that one, and how many replications were compared: without others, no second test is made.
     looked_worse : bool
         Whether it was not run further because it looked worse than the best.
     made : int
@@ -123,6 +127,8 @@ class Contender:
     replications: list[Replication] = field(default_factory=list)
     warm: WarmUp | None = None
     loads: RunLoads | None = None
+    tests: int = 0
+    compared_with: tuple[int, int] | None = None
     looked_worse: bool = False
     made: int = 0
     missed: Miss | None = None
@@ -290,7 +296,10 @@ def not_better(one: Contender, best: Contender, errors: Errors, *, gross: float)
     differences = [_difference(mine, better) for mine, better in pairs]
     if not one.question.random:
         return float(differences[0].mean()) >= 0
-    low = lower_end(differences, at_look(errors.compared, one.looks))
+    if one.compared_with == (best.number, n):  # the same runs say the same again
+        return False
+    one.compared_with, one.tests = (best.number, n), one.tests + 1
+    low = lower_end(differences, at_look(errors.compared, one.tests))
     return low is not None and low > zone * level
 
 

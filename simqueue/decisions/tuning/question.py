@@ -69,7 +69,7 @@ class Errors:
     taken : float
         For one system: taken though it does not keep its limits.
     compared : float
-        For one pair of systems, at any of the looks.
+        For one system and those that it is compared with, in any of the tests.
     """
 
     given_up: float

@@ -114,7 +114,7 @@ def tune(
     shown : int, optional
         How many systems are shown and written as scenarios; by default 5.
     with_model_error : bool, optional
-        Whether the search is made again with step times that are off by the published error of the best system.
+        Whether the search is made again with step times that are off by their published errors.
     overrides, seed, progress, workers
         As for `run`.
 
@@ -169,7 +169,7 @@ def _answered(space: Space, ask: Ask, progress: Progress | None, workers: int | 
         answer = answer_of(space, candidates, found, question, shown=ask.shown, notes=points.notes)
         if not ask.with_model_error or found.best is None:
             return answer
-        return replace(answer, at_errors=at_errors(answer, found.best, candidates, make))
+        return replace(answer, at_errors=at_errors(answer, found.best, found.contenders, candidates, make))
 
 
 def _conditions(space: Space, slo: Sequence[str], attainment: float | None) -> Conditions:
