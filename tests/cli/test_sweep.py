@@ -17,9 +17,10 @@ Command = Callable[..., Any]
 
 @pytest.fixture
 def here(scenario_file: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a folder with a scenario the current one."""
+    """Make a folder with a scenario the current one, and the screen wide enough for a table."""
     scenario_file(toy(), "toy.yaml")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
     return tmp_path
 
 

@@ -204,8 +204,9 @@ def test_without_salib_one_line_says_what_to_install(monkeypatch: pytest.MonkeyP
         sq.global_sensitivity(ALONE, RANGES)
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A table with the strongest factor first, JSON, a figure, and points that a second call does not run again."""
+    monkeypatch.setenv("COLUMNS", "160")
     file = tmp_path / "alone.yaml"
     file.write_text(json.dumps(ALONE), encoding="utf-8")
     figure, out = tmp_path / "f.png", tmp_path / "out"
