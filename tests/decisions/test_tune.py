@@ -248,6 +248,7 @@ def test_an_answer_that_flips_within_the_published_error_says_so():
         (Elsewhere("late", "b", told_apart=True), "the answer flips within", "(5 %): b if late"),
         (Elsewhere("late", "b", told_apart=False), "it is not shown whether", "(5 %): b leads if late"),
         (Elsewhere("late", "b", told_apart=True, stopped="no time"), "it is not shown whether", "no time if late"),
+        (Elsewhere("late", "a", told_apart=False, stopped="no time"), "it is not shown whether", "no time if late"),
         (Elsewhere("late", "a", told_apart=False), "the answer holds within", "(5 %)"),
     ],
 )

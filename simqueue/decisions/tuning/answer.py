@@ -126,7 +126,7 @@ class AtErrors:
         if self.share is None:
             return f"no published error of the step times: {self.reason}"
         error = f"the published error of the step times ({100 * self.share:.3g} %)"
-        others = [one for one in self.elsewhere if one.best != best]
+        others = [one for one in self.elsewhere if one.best != best or one.stopped]
         flips = [one for one in others if one.told_apart and not one.stopped]
         if flips:
             told = "; ".join(f"{one.best or 'no system'} if {one.said}" for one in flips)
