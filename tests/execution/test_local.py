@@ -9,12 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
 
 from simqueue.errors import RunError
-from simqueue.execution import Failed
+from simqueue.execution import Failed, worker
 from simqueue.execution.here import ThisProcess
 from simqueue.execution.local import LocalProcesses
 
@@ -166,3 +167,13 @@ def test_no_process_is_left_however_the_leader_ends(end: signal.Signals, tmp_pat
         _, shown = leader.communicate(timeout=20)  # returns when no process has its standard output any more
     assert leader.returncode == -end
     assert shown.count(b"Traceback") == (end == signal.SIGINT), shown.decode()  # none of workers
+
+
+def test_a_worker_without_a_leader_ends_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it cannot send any more is no error of the worker."""
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    leader, its = Pipe()
+    leader.close()
+    worker._send(its, b"an answer")
+    assert codes == [0]
