@@ -137,7 +137,7 @@ def _single_rows(result: Result, policy: str, one: Condition) -> list[Row]:
 
 
 def _judged(one: Condition, row: Row, singles: Sequence[Row], confidence: float) -> Judged:
-    found = _lost(singles, confidence) if one.column == LOST else _of_row(row, one.column)
+    found = _lost(singles, confidence) if one.column == LOST else interval_of(row, one.column)
     if found is None:
         return Judged(one, None, None, None, Verdict.NOT_KNOWN, _why_undefined(one.column, row), undefined=True)
     value, low, high = found.value, found.low, found.high
@@ -151,7 +151,8 @@ def _judged(one: Condition, row: Row, singles: Sequence[Row], confidence: float)
     return Judged(one, value, low, high, verdict)
 
 
-def _of_row(row: Row, column: str) -> Interval | None:
+def interval_of(row: Row, column: str) -> Interval | None:
+    """Return a column of a summary with its interval; None if it is undefined."""
     value, low, high = (row.get(key) for key in (column, f"ci_low_{column}", f"ci_high_{column}"))
     if not isinstance(value, int | float):
         return None

@@ -90,6 +90,21 @@ class ScaledTraffic:
         return _faster(self.scenario, one, factor).model_copy(update=end)
 
 
+def is_steady(scenario: ResolvedScenario) -> bool:
+    """Return whether limits are about a steady state: no workload's requests, sessions or users change with time.
+
+    Otherwise, as with a recorded trace or the course of a day, they are about the requests of the runs as they are.
+    """
+    return all(_lasts(scenario, one) for one in scenario.workloads.values())
+
+
+def _lasts(scenario: ResolvedScenario, one: WorkloadSettings) -> bool:
+    arrivals = one.arrivals if one.sessions is None else one.sessions.arrivals
+    if arrivals is None:
+        return one.trace is None and not one.requests
+    return build_arrivals(arrivals, scenario.base_dir).gap_scv is not None
+
+
 def scaled_traffic(scenario: ResolvedScenario) -> ScaledTraffic:
     """Return the traffic of a scenario, whose rate can be changed.
 
@@ -99,23 +114,22 @@ def scaled_traffic(scenario: ResolvedScenario) -> ScaledTraffic:
         If the traffic has no rate: a closed loop of users, listed requests, all requests at once, a ramp.
     """
     sources = [_source(scenario, name, one) for name, one in scenario.workloads.items()]
-    rates = [rate for rate, _, _ in sources]
-    units = {unit for _, unit, _ in sources}
+    rates = [rate for rate, _ in sources]
+    units = {unit for _, unit in sources}
     if len(units) > 1:
         raise InputError("sessions and single requests have no common rate; give the capacity of one of them")
+    apart = all(one.sessions is None for one in scenario.workloads.values())  # sessions are not made longer
     return ScaledTraffic(
-        scenario, math.fsum(rates), units.pop(), all(steady for _, _, steady in sources), is_random_run(scenario)
+        scenario, math.fsum(rates), units.pop(), apart and is_steady(scenario), is_random_run(scenario)
     )
 
 
-def _source(scenario: ResolvedScenario, name: str | None, one: WorkloadSettings) -> tuple[float, str, bool]:
-    """Return rate and unit of a workload, and whether its arrivals are the same at all times."""
+def _source(scenario: ResolvedScenario, name: str | None, one: WorkloadSettings) -> tuple[float, str]:
+    """Return rate and unit of a workload."""
     if one.sessions is not None:
-        rate, _ = _of_process(scenario, one.sessions.arrivals)
-        return rate, "sessions/s", False
+        return _of_process(scenario, one.sessions.arrivals), "sessions/s"
     if one.arrivals is not None:
-        rate, steady = _of_process(scenario, one.arrivals)
-        return rate, "requests/s", steady
+        return _of_process(scenario, one.arrivals), "requests/s"
     if one.trace is None:
         kind = "users wait for their answers" if one.users is not None else "listed requests have fixed times"
         raise InputError(f"{'workload' if name is None else name}: {kind}: there is no rate that could be changed")
@@ -123,16 +137,16 @@ def _source(scenario: ResolvedScenario, name: str | None, one: WorkloadSettings)
     found = offered(alone)
     if found is None or found.all.rate_rps is None:
         raise InputError("the trace has too few requests, or they come all at once: it has no rate")
-    return found.all.rate_rps, "requests/s", False
+    return found.all.rate_rps, "requests/s"
 
 
-def _of_process(scenario: ResolvedScenario, arrivals: ArrivalProcessSettings) -> tuple[float, bool]:
+def _of_process(scenario: ResolvedScenario, arrivals: ArrivalProcessSettings) -> float:
     process = build_arrivals(arrivals, scenario.base_dir)
     rate = process.mean_rate_rps
     if rate is None:
         kind = getattr(arrivals, "process", "")
         raise InputError(f"arrivals of process {kind} have no rate that could be changed", "workload", "arrivals")
-    return rate, process.gap_scv is not None
+    return rate
 
 
 def _faster(scenario: ResolvedScenario, one: WorkloadSettings, factor: float) -> WorkloadSettings:
@@ -156,8 +170,7 @@ def _arrivals(scenario: ResolvedScenario, arrivals: ArrivalProcessSettings, fact
     if isinstance(arrivals, PiecewiseArrivalsSettings):
         pieces = [piece.model_copy(update={"rate_rps": piece.rate_rps * factor}) for piece in arrivals.pieces]
         return arrivals.model_copy(update={"pieces": tuple(pieces)})
-    rate, _ = _of_process(scenario, arrivals)
-    return arrivals.with_rate(rate * factor)
+    return arrivals.with_rate(_of_process(scenario, arrivals) * factor)
 
 
 def _replaced(scenario: ResolvedScenario, workloads: Workloads) -> ResolvedScenario:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from simqueue.decisions.conditions import LOST, Conditions
-from simqueue.decisions.judgement import Judged, Judgement, judge
+from simqueue.decisions.judgement import Judged, Judgement, interval_of, judge
 from simqueue.decisions.traffic import ScaledTraffic
 from simqueue.errors import InputError
 from simqueue.execution import Executor, Failed
@@ -69,10 +69,7 @@ class Point:
 
     def interval(self, column: str) -> Interval | None:
         """Return a column of the summary with its interval; None if it is undefined."""
-        value, low, high = (self.row.get(name) for name in (column, f"ci_low_{column}", f"ci_high_{column}"))
-        if not isinstance(value, int | float):
-            return None
-        return Interval(float(value), *(float(end) if isinstance(end, int | float) else None for end in (low, high)))
+        return interval_of(self.row, column)
 
     @property
     def doubtful(self) -> tuple[str, ...]:

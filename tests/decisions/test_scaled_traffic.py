@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import simqueue as sq
-from simqueue.decisions.traffic import scaled_traffic
+from simqueue.decisions.traffic import is_steady, scaled_traffic
 from simqueue.scenario.load import from_mapping
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.scenario.traffic import make_traffic
@@ -115,3 +115,20 @@ def test_traffic_without_a_rate(workload: dict[str, Any], said: str) -> None:
     more = {} if "requests" in workload else {"num_requests": 10, **LENGTHS}
     with pytest.raises(sq.InputError, match=said):
         scaled_traffic(resolved(workload={**workload, **more}))
+
+
+def test_one_uneven_workload_makes_all_uneven() -> None:
+    """Limits are about a steady state only if each workload has one, and sessions come evenly too."""
+    pieces = {"process": "piecewise", "pieces": [{"for_s": 10, "rate_rps": 1}, {"for_s": 100, "rate_rps": 0.01}]}
+    kept = {"turns": {"distribution": "constant", "value": 2}, "think_s": {"distribution": "constant", "value_s": 1}}
+    even = {"arrivals": STEADY["poisson"], "num_requests": 10, **LENGTHS}
+    uneven = {**even, "arrivals": pieces}
+    talks = [
+        {"sessions": {"arrivals": one["arrivals"], "num_sessions": 5, **kept}, **LENGTHS} for one in (even, uneven)
+    ]
+    users = {"users": {"count": 3}, "num_requests": 10, **LENGTHS}
+    found = [is_steady(resolved(workload=one)) for one in (even, uneven, *talks, users)]
+    assert found == [True, False, True, False, True]
+    assert is_steady(resolved(workloads={"a": even, "b": even}))
+    assert not is_steady(resolved(workloads={"a": even, "b": uneven}))
+    assert not scaled_traffic(resolved(workload=talks[0])).steady

@@ -6,20 +6,6 @@ from simqueue.decisions.tuning.candidates import System
 from simqueue.experiment.policy_load import PolicyLoad
 from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.verdict import LAW_ERROR
-from simqueue.workload.build import build_arrivals
-
-
-def is_steady(scenario: ResolvedScenario) -> bool:
-    """Return whether limits are about a steady state: requests come at a rate that does not change with time.
-
-    Otherwise, as with a recorded trace or the course of a day, they are about the requests of the runs as they are.
-    """
-    workload = scenario.workload
-    if workload is None:
-        return False
-    if workload.arrivals is None:
-        return workload.trace is None and not workload.requests
-    return build_arrivals(workload.arrivals, scenario.base_dir).gap_scv is not None
 
 
 def may_give_up(scenario: ResolvedScenario) -> bool:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from simqueue.decisions.conditions import OF_SCENARIO, Conditions, parse_conditions
+from simqueue.decisions.traffic import is_steady
 from simqueue.decisions.tuning.answer import Tuning
 from simqueue.decisions.tuning.candidates import Candidate, System, settled, with_law
 from simqueue.decisions.tuning.model_error import at_errors
-from simqueue.decisions.tuning.pruning import is_steady, overload
+from simqueue.decisions.tuning.pruning import overload
 from simqueue.decisions.tuning.question import COST, TIE, Question
 from simqueue.decisions.tuning.runs import Budget, Runs
 from simqueue.decisions.tuning.search import Searched, search
