@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, overload
 from simqueue.decisions.answers import Answer, Answers, ModelRange
 from simqueue.decisions.assembly import answered
 from simqueue.decisions.conditions import Condition, Conditions, parse_conditions
-from simqueue.decisions.saturation import measured, stable_rate
+from simqueue.decisions.saturation import BACKLOGS, StableRate, measured, stable_rate, told_by_law
 from simqueue.decisions.search import NO_RATE, REPLICATIONS, Search, Wanted
 from simqueue.decisions.traffic import scaled_traffic
-from simqueue.decisions.trials import Budget, Told, Trials
+from simqueue.decisions.trials import BUDGET, Budget, BudgetSpent, Told, Trials
 from simqueue.errors import InputError, show
 from simqueue.execution import Executor
 from simqueue.execution.choice import opened
 from simqueue.experiment import questions
 from simqueue.experiment.model_error import PublishedError, published_error
 from simqueue.experiment.offered_load import policy_loads
+from simqueue.experiment.policy_load import PolicyLoad
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import as_resolved
 from simqueue.results.latencies import GOOD, parsed
@@ -93,7 +94,7 @@ def capacity(
     requests : int, optional
         Of the first runs; by default as many as the percentiles need. Later runs are longer.
     max_runs : int
-        Most runs of each policy.
+        Most runs of each policy, with those of backlogs and of `with_model_error`.
     budget_s : float, optional
         Processor time of all runs of each policy, in seconds. With it, results depend on the speed of the machine.
     with_model_error : bool
@@ -131,7 +132,7 @@ def capacity(
         for name in asked.policy_names:
             told = _reporter(progress, name, max_runs)
             alone = asked.with_(policies=[name])
-            one = _Question(alone, conditions, wanted, executor, told, (max_runs, budget_s))
+            one = _Question(alone, conditions, wanted, executor, told, Budget(max_runs, budget_s))
             each.append(one.with_model_error() if with_model_error else one.answer())
     return Answers(asked.name, scaled_traffic(asked).steady, conditions, tuple(each))
 
@@ -188,21 +189,35 @@ class _Question:
         wanted: Wanted,
         executor: Executor,
         told: Told | None,
-        limits: tuple[int, float | None],
+        budget: Budget,
     ) -> None:
         self._scenario, self._conditions, self._wanted = scenario, conditions, wanted
-        self._executor, self._told, self._limits = executor, told, limits
+        self._executor, self._told, self._budget = executor, told, budget
 
     def answer(self) -> Answer:
         """Return the answer of one search."""
         scenario = self._scenario
         traffic, law = scaled_traffic(scenario), policy_loads(scenario, estimates=False)[scenario.policy_names[0]]
-        trials = Trials(traffic, self._conditions, law, self._executor, Budget(*self._limits), self._told)
-        stable = stable_rate(scenario, law) if traffic.steady else None
+        trials = Trials(traffic, self._conditions, law, self._executor, self._budget, self._told)
+        stable = self._stable(law) if traffic.steady else None
         found = Search(trials, self._wanted, stable).run()
         if found.stable and stable is not None:
-            stable = measured(scenario, stable)
+            try:
+                with self._budget.used(BACKLOGS):
+                    stable = measured(scenario, stable)
+            except BudgetSpent:
+                found.stopped = self._budget.which
         return answered(trials, found, law, stable)
+
+    def _stable(self, law: PolicyLoad) -> StableRate | None:
+        """Return the stable rate; None if it is not known, or if the backlogs that tell it are not allowed any more."""
+        if told_by_law(law):
+            return stable_rate(self._scenario, law)
+        try:
+            with self._budget.used(BACKLOGS):
+                return stable_rate(self._scenario, law)
+        except BudgetSpent:
+            return None
 
     def with_model_error(self) -> Answer:
         """Return the answer with an interval that holds those of step times that are off by their published error."""
@@ -214,9 +229,9 @@ class _Question:
         others = []
         for factor in error.factors:
             slower = with_factors(self._scenario, {name: factor})
-            limits = self._conditions, self._wanted, self._executor, self._told, self._limits
+            limits = self._conditions, self._wanted, self._executor, self._told, self._budget
             others.append(_Question(slower, *limits).answer())
-        return _widened(answer, others, error)
+        return replace(_widened(answer, others, error), runs=self._budget.runs)
 
 
 def _widened(answer: Answer, others: Sequence[Answer], error: PublishedError) -> Answer:
@@ -228,7 +243,7 @@ def _widened(answer: Answer, others: Sequence[Answer], error: PublishedError) ->
         answer,
         low_rps=None if None in lows else min(low for low in lows if low is not None),
         high_rps=None if None in highs else max(high for high in highs if high is not None),
-        runs=sum(one.runs for one in (answer, *others)),
+        stopped=next((one.stopped for one in (answer, *others) if one.stopped.startswith(BUDGET)), answer.stopped),
         model=ModelRange(error.share, slow, fast, error.reason),
     )
 

@@ -13,7 +13,7 @@ from simqueue.scenario.resolved import ResolvedScenario
 from simqueue.statistics.intervals import mean_interval
 from simqueue.statistics.verdict import LAW_ERROR
 
-_BACKLOGS: Final = 5
+BACKLOGS: Final = 5
 _BACKLOG_REQUESTS: Final = 3000
 _WITHOUT_LAW: Final = 0.05
 """Relative error that is allowed for where only a backlog tells."""
@@ -42,6 +42,11 @@ class StableRate:
     how: str
 
 
+def told_by_law(law: PolicyLoad) -> bool:
+    """Return whether the stable rate follows from the law, so that no backlog is simulated."""
+    return law.capacity is not None and (not law.doubt or (law.low_rps is not None and law.high_rps is not None))
+
+
 def stable_rate(scenario: ResolvedScenario, law: PolicyLoad) -> StableRate | None:
     """Return the stable rate of the only policy of a scenario: by the law, or by simulated backlogs; None if unknown.
 
@@ -65,7 +70,7 @@ def _by_backlog(scenario: ResolvedScenario) -> StableRate | None:
     """Return the throughput while all requests wait from the start; only a single workload can be made a backlog."""
     name = scenario.policy_names[0]
     try:
-        found = saturation_throughput(scenario, name, requests=_BACKLOG_REQUESTS, replications=_BACKLOGS)
+        found = saturation_throughput(scenario, name, requests=_BACKLOG_REQUESTS, replications=BACKLOGS, workers=1)
     except InputError:
         return None
     low, high = found.low or found.value, found.high or found.value
@@ -80,7 +85,7 @@ def measured(scenario: ResolvedScenario, known: StableRate) -> StableRate:
     """
     name = scenario.policy_names[0]
     try:
-        rates = [carried(scenario, seed, most=_BACKLOG_REQUESTS)[name].rate_rps for seed in range(_BACKLOGS)]
+        rates = [carried(scenario, seed, most=_BACKLOG_REQUESTS)[name].rate_rps for seed in range(BACKLOGS)]
     except (InputError, RunError, KeyError):  # no backlog of a fleet, or of a policy without a law
         return known
     found = mean_interval(rates)

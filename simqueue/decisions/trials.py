@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from simqueue.decisions.conditions import LOST, Conditions
 from simqueue.decisions.judgement import Judged, Judgement, interval_of, judge
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 Told = Callable[[int], None]
 """Called with the number of runs that are done."""
+BUDGET: Final = "budget"
+"""With this word starts what is said of a search that its budget ended."""
 _KEPT = 5
 """Rates whose runs are kept in memory, so that replications can be added."""
 
@@ -119,6 +122,15 @@ class Budget:
     runs: int = 0
     cpu_s: float = 0.0
 
+    @contextmanager
+    def used(self, runs: int) -> Iterator[None]:
+        """Count runs of this process that are not those of a trial; raise `BudgetSpent` if they are not allowed."""
+        self.check(runs)
+        began = time.process_time()
+        yield
+        self.cpu_s += time.process_time() - began
+        self.runs += runs
+
     def check(self, more: int) -> None:
         """Raise `BudgetSpent` if so many more runs are not allowed."""
         if self.runs + more > self.most_runs or (self.most_cpu_s is not None and self.cpu_s >= self.most_cpu_s):
@@ -128,8 +140,8 @@ class Budget:
     def which(self) -> str:
         """Which of the limits is reached."""
         if self.most_cpu_s is not None and self.cpu_s >= self.most_cpu_s:
-            return f"budget of {self.most_cpu_s:g} s of processor time"
-        return f"budget of {self.most_runs} runs"
+            return f"{BUDGET} of {self.most_cpu_s:g} s of processor time"
+        return f"{BUDGET} of {self.most_runs} runs"
 
 
 class Trials:

@@ -140,6 +140,7 @@ def saturation_throughput(
     requests: int,
     replications: int,
     middle: tuple[float, float] = (0.2, 0.8),
+    workers: Workers = None,
 ) -> Interval:
     """Return the throughput of a policy if all requests arrive at time 0, in requests per second.
 
@@ -151,6 +152,8 @@ def saturation_throughput(
     requests, replications : int
     middle : (float, float)
         The rate is measured between these shares of the completions, without filling and draining.
+    workers : int or Executor, optional
+        As for `run`.
     """
     varied = scenario.with_(
         policies=[policy],
@@ -161,7 +164,7 @@ def saturation_throughput(
         horizon_s=None,
         warmup_s=0.0,
     )
-    result = run(varied)
+    result = run(varied, workers=workers)
     rates = []
     for one in result.runs:
         finish_s = np.sort(one.recording.requests["finish_s"])

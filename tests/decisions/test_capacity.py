@@ -103,6 +103,21 @@ def test_the_budget_ends_a_search() -> None:
     assert found.stopped == "budget of 40 runs"
 
 
+def test_one_budget_for_all_that_is_run() -> None:
+    """The searches for the error of the model share it, and the answer says that it ended them."""
+    keys = {
+        **ONE_SEAT,
+        "model": "llama-3.1-8b",
+        "gpu": "h100-sxm",
+        "step_time": {"kind": "roofline", "preset": "vllm-h100"},
+        "kv_cache": {},
+    }
+    asked: dict[str, Any] = {"slo": ["mean_ttft_ms<=40"], "precision": 0.5, "requests": 100, "workers": 1}
+    found = only(sq.capacity(keys, **asked, max_runs=40, with_model_error=True))
+    assert found.runs <= 40
+    assert found.stopped == "budget of 40 runs"
+
+
 def test_workers_do_not_change_the_answer() -> None:
     """The same numbers, by this process and by two."""
     asked: dict[str, Any] = {"slo": ["mean_ttft_ms<=200"], "precision": 0.9, "requests": 100}
