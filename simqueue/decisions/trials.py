@@ -14,7 +14,7 @@ from simqueue.decisions.conditions import LOST, Conditions
 from simqueue.decisions.judgement import Judged, Judgement, interval_of, judge
 from simqueue.decisions.traffic import ScaledTraffic
 from simqueue.errors import InputError
-from simqueue.execution import Executor, Failed
+from simqueue.execution import Executor, Failed, ThisProcess
 from simqueue.experiment.policy_load import PolicyLoad
 from simqueue.experiment.replication import Replication, replicate
 from simqueue.experiment.run_loads import RunLoads
@@ -217,9 +217,8 @@ class Trials:
     def _run(self, scenario: ResolvedScenario, numbers: range) -> list[Replication]:
         self.budget.check(len(numbers))
         found: dict[int, Replication] = {}
-        for position, outcome in self._executor.unordered(
-            partial(_timed, scenario, whole=self._law.capacity is None), numbers
-        ):
+        where = self._executor if self._pays() else ThisProcess()
+        for position, outcome in where.unordered(partial(_timed, scenario, whole=self._law.capacity is None), numbers):
             if isinstance(outcome, Failed):
                 outcome.reraise()
             found[position], seconds = outcome
@@ -228,6 +227,10 @@ class Trials:
             if self._told is not None:
                 self._told(self.budget.runs)
         return [found[position] for position in sorted(found)]
+
+    def _pays(self) -> bool:
+        """Return whether processes are worth starting: the rest of a search takes about as long as what is done."""
+        return self._executor.pays(self.budget.cpu_s)
 
     def _point(self, scenario: ResolvedScenario, rate_rps: float, size: Size, made: Sequence[Replication]) -> Point:
         result = self._result(scenario, made, self._loads(scenario, made, rate_rps / self.traffic.rate_rps))

@@ -11,6 +11,7 @@ import pytest
 
 import simqueue as sq
 from simqueue.decisions.answers import Answer, Answers
+from simqueue.execution import ThisProcess
 from simqueue.theory.constant_service import constant_service
 
 SERVICE_S = 0.1
@@ -116,6 +117,20 @@ def test_one_budget_for_all_that_is_run() -> None:
     found = only(sq.capacity(keys, **asked, max_runs=40, with_model_error=True))
     assert found.runs <= 40
     assert found.stopped == "budget of 40 runs"
+
+
+class NotWorthIt(ThisProcess):
+    """An executor that would not be faster, and is not to be used."""
+
+    def unordered(self, function: object, tasks: object) -> Any:
+        """Fail."""
+        pytest.fail("processes were started for short work")
+
+
+def test_short_searches_start_no_processes() -> None:
+    """The executor is asked whether it pays."""
+    asked: dict[str, Any] = {"slo": ["mean_ttft_ms<=200"], "precision": 0.9, "requests": 100}
+    assert only(sq.capacity(ONE_SEAT, **asked, workers=NotWorthIt())).capacity_rps is not None
 
 
 def test_workers_do_not_change_the_answer() -> None:
