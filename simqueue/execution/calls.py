@@ -28,7 +28,7 @@ class Call:
     exhausted : bool
         Whether there are no more tasks to be pulled.
     wanted : bool
-        Whether somebody still takes outcomes.
+        Whether outcomes are still taken.
     """
 
     number: int

@@ -95,7 +95,7 @@ class DaskCluster(Pool[ClusterWorker]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Leave the cluster. Tasks that have begun end there, and nobody takes their outcomes."""
+        """Leave the cluster. Tasks that have begun end there, and their outcomes are dropped."""
         try:
             with contextlib.suppress(OSError):
                 super().__exit__(kind, error, traceback)
@@ -180,7 +180,7 @@ class DaskCluster(Pool[ClusterWorker]):
             self._use(address, threads[address])
 
     def _ask(self, threads: Mapping[str, int]) -> None:
-        """Ask workers that have joined what they have installed. Nobody waits: one may be gone again."""
+        """Ask workers that have joined what they have installed. This does not wait: one may be gone again."""
         forgotten = ("cancelled", "lost")
         self._asked = {
             one: future for one, future in self._asked.items() if one in threads and future.status not in forgotten

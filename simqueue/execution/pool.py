@@ -190,7 +190,7 @@ class Pool(ABC, Generic[M]):
             self._suspects.append(task)
 
     def _leave(self, call: Call) -> None:
-        """Forget a call. Its tasks in flight go on, and nobody takes their outcomes."""
+        """Forget a call. Its tasks in flight go on, and their outcomes are dropped."""
         call.wanted = False
         call.again.clear()
         self._suspects = deque(task for task in self._suspects if task.call.wanted)

@@ -115,7 +115,7 @@ class RadixTree:
     ----------
     root : RadixNode
     tokens, evictable : int
-        Cached tokens, and those of them that nobody holds.
+        Cached tokens, and those of them that no request holds.
     """
 
     def __init__(self, page: int, rules: RadixRules) -> None:
@@ -303,7 +303,7 @@ class RadixTree:
         return gone
 
     def _offer(self, node: RadixNode) -> None:
-        """Make a leaf that nobody holds a candidate for eviction."""
+        """Make a leaf that no request holds a candidate for eviction."""
         if node.queued or node.children or node.locks or node.parent is None:
             return
         node.queued = True
@@ -349,7 +349,7 @@ class RadixTree:
             if node.locks < max((child.locks for child in node.children.values()), default=0):
                 raise RunError("radix tree: a node is held by fewer than one of its children")
             if not (node.children or node.locks or node.queued):
-                raise RunError("radix tree: a leaf that nobody holds is no candidate for eviction")
+                raise RunError("radix tree: a leaf that no request holds is no candidate for eviction")
             tokens += node.length
             evictable += 0 if node.locks else node.length
         if (tokens, evictable) != (self.tokens, self.evictable):

@@ -219,7 +219,7 @@ class Attempt:
         return self._admit_held(entry, new, with_lock)
 
     def _lock(self, entry: Entry) -> int:
-        """Hold what the tree has of a request; return how many tokens nobody held before."""
+        """Hold what the tree has of a request; return how many tokens no request held before."""
         before = self._kv.tree.evictable
         if entry.node is not None:
             self._kv.hold(entry.holding, entry.node)

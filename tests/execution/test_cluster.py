@@ -194,7 +194,7 @@ def test_a_lost_scheduler_is_an_error(processes: Cluster, where: DaskCluster) ->
 
 
 def test_an_address_without_a_scheduler_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens at the port, or the address is none."""
+    """Nothing listens at the port, or the address is none."""
     monkeypatch.setattr(cluster, "_CONNECT_S", 0.2)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
