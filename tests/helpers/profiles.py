@@ -7,7 +7,7 @@ import os
 from hypothesis import HealthCheck, Phase, settings
 
 SWITCH = "SIMQUEUE_TEST_PROFILE"
-SHARE = int(os.environ.get("SIMQUEUE_TEST_SHARE") or 4)
+SHARE = int(os.environ.get("SIMQUEUE_TEST_SHARE") or 12)
 """CI tries one in this many of the thorough examples, so that it ends in time; 1 tries them all."""
 
 
