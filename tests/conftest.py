@@ -35,6 +35,7 @@ _COSTLY = {"found": "fidelity", "document": "module08"}
 """Fixtures that take long to make -> group of the tests that share it: all of a group run in one process."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before names of groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group tests by the costly fixture that they share."""
     for item in items:
