@@ -9,21 +9,18 @@ Recordings of SGLang have a form of their own (`sglang`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from itertools import chain
 from typing import Any
 
 from simqueue.conformance import sglang
+from simqueue.conformance.virtual_time import US_PER_MS, US_PER_S, recorded_scenario, request_keys, time_differences
 from simqueue.experiment.build import build
 from simqueue.scenario import from_mapping
 from simqueue.scenario.traffic import make_traffic
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.options import SeenStep
 
-US_PER_S = 1_000_000
-US_PER_MS = 1000
 _SAME = "="
 NEEDED = ("engine", "version", "case", "config", "step_cost", "requests", "steps", "finished")
 """Keys that every file has."""
@@ -32,47 +29,22 @@ _NOT_FLAGS = ("block_size", "num_gpu_blocks", "usable_blocks", "max_model_len")
 
 def scenario_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of the scenario that was recorded."""
-    config, cost = recorded["config"], recorded["step_cost"]
-    flags = {key: value for key, value in config.items() if key not in _NOT_FLAGS and value is not None}
-    return {
-        "name": recorded["case"],
-        "step_time": {
-            "kind": "linear",
-            "overhead_s": cost["base_us"] / US_PER_S,
-            "per_prefill_token_s": cost["per_prefill_token_us"] / US_PER_S,
-            "per_decode_s": cost["per_decode_us"] / US_PER_S,
-        },
-        "kv_cache": {"block_size": config["block_size"], "blocks": config["usable_blocks"]},
-        "max_model_len": config["max_model_len"],
-        "unservable": "wait",
-        "clock_resolution_s": 1e-6,
-        "workload": {"requests": [_request(request) for request in recorded["requests"]]},
-        "policies": {
-            "recorded": {
-                "engine": recorded["engine"],
-                "version": recorded["version"],
-                "usage": "offline",
-                **flags,
-            }
-        },
-    }
+    config = recorded["config"]
+    return recorded_scenario(
+        recorded,
+        kv_cache={"block_size": config["block_size"], "blocks": config["usable_blocks"]},
+        max_model_len=config["max_model_len"],
+        requests=[_request(request) for request in recorded["requests"]],
+        policy={"engine": recorded["engine"], "version": recorded["version"], "usage": "offline"},
+        not_flags=_NOT_FLAGS,
+    )
 
 
 def _request(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "id": request["id"],
-        "arrival_s": _seconds(request["arrival_ms"]),
-        "prompt_tokens": request["prompt_len"],
-        "output_tokens": request["output_len"],
-        "prompt": request["prompt"],
-        "output_stream": request["out_stream"],
+        **request_keys(request),
         "priority": request["priority"],
     }
-
-
-def _seconds(milliseconds: float) -> float:
-    """Return a time of a recording in seconds, rounded once: twice would miss the microsecond at which a step ends."""
-    return float(Decimal(repr(milliseconds)) / US_PER_MS)
 
 
 def first_difference(recorded: Mapping[str, Any], *, fast: bool = False, check: bool = False) -> str | None:
@@ -216,12 +188,7 @@ def _request_differences(recorded: Mapping[str, Any], recording: Recording) -> I
         if real is None:
             yield f"request {name} is not in the recording"
             continue
-        for key, column, scale in (("first_token_ms", "first_token_s", US_PER_S), ("finish_ms", "finish_s", US_PER_S)):
-            mine, value = columns[column][row], real[key]
-            mine_us = None if math.isnan(mine) else round(mine * scale)  # NaN: did not happen
-            value_us = None if value is None else round(value * US_PER_MS)
-            if mine_us != value_us:
-                yield f"request {name}: {column} {mine_us} us, recorded {value_us} us"
+        yield from time_differences(name, real, columns, row)
         for key, column in (("preemptions", "preemptions"), ("output_tokens", "tokens_emitted")):
             if columns[column][row] != real[key]:
                 yield f"request {name}: {key} {columns[column][row]}, recorded {real[key]}"

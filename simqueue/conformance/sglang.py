@@ -7,12 +7,11 @@ and after the step; and the times of decisions, first tokens and finishes to the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from itertools import chain
 from typing import Any
 
+from simqueue.conformance.virtual_time import US_PER_MS, US_PER_S, recorded_scenario, request_keys, time_differences
 from simqueue.errors import InputError
 from simqueue.experiment.build import build
 from simqueue.scenario import from_mapping
@@ -21,8 +20,6 @@ from simqueue.schedulers.sglang import Sglang
 from simqueue.simulation import Recording, RunOptions, Simulation
 from simqueue.simulation.options import SeenStep
 
-US_PER_S = 1_000_000
-US_PER_MS = 1000
 STOP_STREAM = "stop"
 """The token that ends an answer before its limit: in recordings the same for all requests."""
 _NOT_FLAGS = ("max_total_num_tokens", "context_len", "max_req_len", "tree_core")
@@ -42,33 +39,20 @@ _BUDGET_DIGITS = 9
 
 def scenario_of(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of the scenario that was recorded."""
-    config, cost = recorded["config"], recorded["step_cost"]
-    flags = {key: value for key, value in config.items() if key not in _NOT_FLAGS and value is not None}
-    return {
-        "name": recorded["case"],
-        "step_time": {
-            "kind": "linear",
-            "overhead_s": cost["base_us"] / US_PER_S,
-            "per_prefill_token_s": cost["per_prefill_token_us"] / US_PER_S,
-            "per_decode_s": cost["per_decode_us"] / US_PER_S,
-        },
-        "kv_cache": {"blocks": config["max_total_num_tokens"] // config["page_size"]},
-        "max_model_len": config["context_len"],
-        "unservable": "wait",
-        "clock_resolution_s": 1e-6,
-        "workload": {"requests": [_request(request) for request in recorded["requests"]]},
-        "policies": {"recorded": {"engine": "sglang", "version": recorded["version"], **flags}},
-    }
+    config = recorded["config"]
+    return recorded_scenario(
+        recorded,
+        kv_cache={"blocks": config["max_total_num_tokens"] // config["page_size"]},
+        max_model_len=config["context_len"],
+        requests=[_request(request) for request in recorded["requests"]],
+        policy={"engine": "sglang", "version": recorded["version"]},
+        not_flags=_NOT_FLAGS,
+    )
 
 
 def _request(request: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "id": request["id"],
-        "arrival_s": float(Decimal(repr(request["arrival_ms"])) / US_PER_MS),
-        "prompt_tokens": request["prompt_len"],
-        "output_tokens": request["output_len"],
-        "prompt": request["prompt"],
-        "output_stream": request["out_stream"],
+        **request_keys(request),
         "max_output_tokens": request["max_new_tokens"],
         "ignore_eos": request["ignore_eos"],
         "priority": request.get("priority") or 0,
@@ -200,12 +184,7 @@ def _request_differences(recorded: Mapping[str, Any], recording: Recording, poli
         if real is None:
             yield f"request {name} is not in the recording"
             continue
-        for key, column in (("first_token_ms", "first_token_s"), ("finish_ms", "finish_s")):
-            mine, value = columns[column][row], real[key]
-            mine_us = None if math.isnan(mine) else round(mine * US_PER_S)  # NaN: did not happen
-            value_us = None if value is None else round(value * US_PER_MS)
-            if mine_us != value_us:
-                yield f"request {name}: {column} {mine_us} us, recorded {value_us} us"
+        yield from time_differences(name, real, columns, row)
         if columns["tokens_emitted"][row] != real["output_tokens"]:
             yield f"request {name}: {columns['tokens_emitted'][row]} tokens, recorded {real['output_tokens']}"
         if policy.observed and (retracted := _retractions(policy, name)) != real["retractions"]:

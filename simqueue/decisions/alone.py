@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from simqueue.decisions.budget import BudgetSpentError
 from simqueue.decisions.judgement import Judgement, Verdict
-from simqueue.decisions.trials import BudgetSpent, Point, Trials
+from simqueue.decisions.trials import Point, Trials
 from simqueue.errors import InputError
 
 _TRIES: Final = 5
@@ -54,6 +55,6 @@ def _alone(trials: Trials, lowest: Point) -> Judgement | None:
             if row["max_concurrent_requests"] == 1:
                 return judgement
             gap_s *= 10 * _SPARE
-    except (BudgetSpent, InputError):
+    except (BudgetSpentError, InputError):
         return None
     return None

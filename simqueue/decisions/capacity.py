@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 from simqueue.decisions.answers import Answer, Answers, ModelRange
 from simqueue.decisions.assembly import answered
+from simqueue.decisions.budget import BUDGET, Budget, BudgetSpentError
 from simqueue.decisions.conditions import Condition, Conditions, parse_conditions
 from simqueue.decisions.saturation import BACKLOGS, StableRate, measured, stable_rate, told_by_law
 from simqueue.decisions.search import NO_RATE, REPLICATIONS, Search, Wanted
-from simqueue.decisions.traffic import scaled_traffic
-from simqueue.decisions.trials import BUDGET, Budget, BudgetSpent, Told, Trials
+from simqueue.decisions.traffic import WARM_UP, scaled_traffic
+from simqueue.decisions.trials import Told, Trials
 from simqueue.errors import InputError, show
 from simqueue.execution import Executor
 from simqueue.execution.choice import opened
@@ -25,6 +26,7 @@ from simqueue.experiment.policy_load import PolicyLoad
 from simqueue.experiment.replication import Progress
 from simqueue.experiment.runner import as_resolved
 from simqueue.results.latencies import GOOD, parsed
+from simqueue.results.replicated import values_needed
 from simqueue.scenario.factors import with_factors
 from simqueue.scenario.model import Scenario
 from simqueue.scenario.resolved import ResolvedScenario
@@ -96,7 +98,7 @@ def capacity(
     max_runs : int
         Most runs of each policy, with those of backlogs and of `with_model_error`.
     budget_s : float, optional
-        Processor time of all runs of each policy, in seconds. With it, results depend on the speed of the machine.
+        Most time of the search of each policy, in seconds. With it, results depend on the speed of the machine.
     with_model_error : bool
         Search also with step times that are off by the published error of the preset, in both directions, and widen
         the interval to what these searches find.
@@ -150,6 +152,17 @@ def _check(
     for one in conditions.all:
         if _eases(one):
             raise InputError(f"--slo: '{one}': a higher rate makes it easier, so it does not limit the capacity")
+        least = _least_requests(one)
+        if requests is not None and requests < least:
+            raise InputError(f"requests = {requests}: {one.column} needs at least {least}, warm-up included")
+
+
+def _least_requests(one: Condition) -> int:
+    """Return how many requests a run in a steady state must have so that a value is defined at all."""
+    found = parsed(one.column)
+    if found is None or found[0] is None or found[1] == "itl":
+        return 0
+    return math.ceil(values_needed(found[0]) / (1 - WARM_UP) - 1e-6)
 
 
 def _eases(one: Condition) -> bool:
@@ -165,7 +178,7 @@ def _requests_for(conditions: Conditions) -> int:
     levels = [found[0] for one in conditions.all if (found := parsed(one.column)) and found[0] is not None]
     beyond = [min(level, 100 - level) / 100 for level in levels]
     beyond += [1 - one.limit for one in conditions.all if one.column == GOOD and one.limit < 1]
-    return max([_LEAST_REQUESTS, *(math.ceil(1.25 * _BEYOND / share - 1e-6) for share in beyond)])
+    return max([_LEAST_REQUESTS, *(math.ceil(_BEYOND / share / (1 - WARM_UP) - 1e-6) for share in beyond)])
 
 
 def _reporter(progress: Progress | None, policy: str, most: int) -> Told | None:
@@ -205,8 +218,8 @@ class _Question:
             try:
                 with self._budget.used(BACKLOGS):
                     stable = measured(scenario, stable)
-            except BudgetSpent:
-                found.stopped = self._budget.which
+            except BudgetSpentError as error:
+                found.stopped = str(error)
         return answered(trials, found, law, stable)
 
     def _stable(self, law: PolicyLoad) -> StableRate | None:
@@ -216,7 +229,7 @@ class _Question:
         try:
             with self._budget.used(BACKLOGS):
                 return stable_rate(self._scenario, law)
-        except BudgetSpent:
+        except BudgetSpentError:
             return None
 
     def with_model_error(self) -> Answer:

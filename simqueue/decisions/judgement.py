@@ -159,15 +159,20 @@ def interval_of(row: Row, column: str) -> Interval | None:
     return Interval(float(value), *(float(end) if isinstance(end, int | float) else None for end in (low, high)))
 
 
+def lost_share(row: Row) -> float | None:
+    """Return the share of the requests of a run that have no answer; None without any request."""
+    rejected, timed_out, unfinished, total = (
+        row[name] for name in ("rejected", "timed_out", "unfinished", "n_requests")
+    )
+    lost = [count for count in (rejected, timed_out, unfinished) if isinstance(count, int)]
+    return sum(lost) / total if isinstance(total, int) and total else None
+
+
 def _lost(singles: Sequence[Row], confidence: float) -> Interval | None:
-    """Return the share of requests without an answer; None without any request."""
-    shares = []
-    for row in singles:
-        counts = [row[name] for name in ("rejected", "timed_out", "unfinished", "n_requests")]
-        numbers = [float(count) for count in counts if isinstance(count, int)]
-        if len(numbers) < len(counts) or numbers[-1] == 0:
-            return None
-        shares.append(sum(numbers[:-1]) / numbers[-1])
+    """Return the share of requests without an answer over replications; None without any request in one of them."""
+    shares = [share for row in singles if (share := lost_share(row)) is not None]
+    if len(shares) < len(singles):
+        return None
     found = estimate(shares, confidence)
     low, high = (None if end is None else min(1.0, max(0.0, end)) for end in (found.low, found.high))
     return Interval(found.value, low, high)

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from simqueue.decisions.budget import BudgetSpentError
 from simqueue.decisions.crossing import Crossing, Margins, crossing, falls, proposal
 from simqueue.decisions.margins import margins
 from simqueue.decisions.saturation import StableRate
-from simqueue.decisions.trials import BudgetSpent, Point, Size, Trials
+from simqueue.decisions.trials import Point, Size, Trials
 from simqueue.statistics.verdict import LAW_ERROR
 
 REPLICATIONS: Final = 10
@@ -138,8 +139,8 @@ class Search:
             return self._precise(below, above)
         except _Stop as stop:
             return stop.found
-        except BudgetSpent:
-            return self._spent()
+        except BudgetSpentError as error:
+            return self._spent(str(error))
 
     def _margins(self, rate: float, size: Size) -> Margins:
         return margins(self._trials.at(rate, size))
@@ -342,9 +343,8 @@ class Search:
         found.slope = (above.value - below.value) / math.log(above.rate_rps / below.rate_rps)
         return found
 
-    def _spent(self) -> Found:
+    def _spent(self, stopped: str) -> Found:
         """Return what is known when the budget is spent: the last complete stage, or a bracket of few runs."""
-        stopped = self._trials.budget.which
         if self._last is not None:
             self._last.stopped = stopped
             return self._last

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from simqueue.decisions.budget import Budget
 from simqueue.decisions.conditions import LOST, Conditions
 from simqueue.decisions.judgement import Judged, Judgement, interval_of, judge
 from simqueue.decisions.traffic import ScaledTraffic
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 Told = Callable[[int], None]
 """Called with the number of runs that are done."""
-BUDGET: Final = "budget"
-"""With this word starts what is said of a search that its budget ended."""
 _KEPT = 5
 """Rates whose runs are kept in memory, so that replications can be added."""
 
@@ -100,50 +97,6 @@ def _ratio(value: float, limit: float, at_most: bool) -> float | None:
     return value / limit if at_most else limit / value if value else None
 
 
-class BudgetSpent(Exception):  # noqa: N818 - no error: the search ends with what it has
-    """The next runs would exceed what was allowed."""
-
-
-@dataclass
-class Budget:
-    """What the search may use; it is shared by all its runs.
-
-    Attributes
-    ----------
-    most_runs : int
-    most_cpu_s : float or None
-        Processor time of all runs; None: no limit.
-    runs, cpu_s : int, float
-        Used so far.
-    """
-
-    most_runs: int
-    most_cpu_s: float | None
-    runs: int = 0
-    cpu_s: float = 0.0
-
-    @contextmanager
-    def used(self, runs: int) -> Iterator[None]:
-        """Count runs of this process that are not those of a trial; raise `BudgetSpent` if they are not allowed."""
-        self.check(runs)
-        began = time.process_time()
-        yield
-        self.cpu_s += time.process_time() - began
-        self.runs += runs
-
-    def check(self, more: int) -> None:
-        """Raise `BudgetSpent` if so many more runs are not allowed."""
-        if self.runs + more > self.most_runs or (self.most_cpu_s is not None and self.cpu_s >= self.most_cpu_s):
-            raise BudgetSpent
-
-    @property
-    def which(self) -> str:
-        """Which of the limits is reached."""
-        if self.most_cpu_s is not None and self.cpu_s >= self.most_cpu_s:
-            return f"{BUDGET} of {self.most_cpu_s:g} s of processor time"
-        return f"{BUDGET} of {self.most_runs} runs"
-
-
 class Trials:
     """The runs of one policy.
 
@@ -181,7 +134,7 @@ class Trials:
         ------
         InputError
             If a condition is about a value that these runs do not have.
-        BudgetSpent
+        BudgetSpentError
             If it takes more runs than are allowed.
         RunError
             If a run fails.
@@ -218,11 +171,11 @@ class Trials:
         self.budget.check(len(numbers))
         found: dict[int, Replication] = {}
         where = self._executor if self._pays() else ThisProcess()
-        for position, outcome in where.unordered(partial(_timed, scenario, whole=self._law.capacity is None), numbers):
+        whole = self._law.capacity is None
+        for position, outcome in where.unordered(partial(_replication, scenario, whole=whole), numbers):
             if isinstance(outcome, Failed):
                 outcome.reraise()
-            found[position], seconds = outcome
-            self.budget.cpu_s += seconds
+            found[position] = outcome
             self.budget.runs += 1
             if self._told is not None:
                 self._told(self.budget.runs)
@@ -230,7 +183,7 @@ class Trials:
 
     def _pays(self) -> bool:
         """Return whether processes are worth starting: the rest of a search takes about as long as what is done."""
-        return self._executor.pays(self.budget.cpu_s)
+        return self._executor.pays(self.budget.elapsed_s)
 
     def _point(self, scenario: ResolvedScenario, rate_rps: float, size: Size, made: Sequence[Replication]) -> Point:
         result = self._result(scenario, made, self._loads(scenario, made, rate_rps / self.traffic.rate_rps))
@@ -251,12 +204,10 @@ class Trials:
         return result_of(scenario, scenario, made, warm_up(scenario, made, loads), loads)
 
 
-def _timed(scenario: ResolvedScenario, number: int, *, whole: bool) -> tuple[Replication, float]:
-    """Return a replication, and the processor time that it took; `whole`: with what only the law of a run needs."""
-    started = time.process_time()
+def _replication(scenario: ResolvedScenario, number: int, *, whole: bool) -> Replication:
+    """Return a replication; `whole`: with what only the law of a run needs."""
     made = replicate(scenario, number, check=os.environ.get(CHECK_SWITCH) == "1")
-    seconds = time.process_time() - started
-    return made if whole and number == 0 else replace(made, requests=(), policies={}), seconds
+    return made if whole and number == 0 else replace(made, requests=(), policies={})
 
 
 def _require(one: Judged, policy: str, rate_rps: float, *, replicated: bool) -> None:

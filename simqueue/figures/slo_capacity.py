@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
 """One for each condition."""
 _ENOUGH: Final = 5
-"""Runs whose interval is drawn."""
+"""Fewer runs at a rate say where to look, and no more: they have no interval and are not joined by a line."""
 
 
 class _Interval(Protocol):
@@ -88,7 +88,7 @@ def slo_capacity_figure(answers: Sequence[_Answer], title: str) -> Figure:
         for ax, label in ((goodput, "Goodput (requests/s)"), (attained, "Share of good requests")):
             ax.set_title(label)
             if not ax.lines:
-                say_empty(ax, "no limits of single requests")
+                say_empty(ax, "no limits of single requests\nor of percentiles over them")
         goodput.set_ylim(0, None)
         attained.set_ylim(min(0.98, attained.get_ylim()[0]), 1.002)
         limits.set_title("Value over its limit")
@@ -121,19 +121,25 @@ def _requests(point: _Point) -> int:
 
 def _draw(ax: Axes, points: Sequence[_Point], column: str, style: LineStyle) -> None:
     known = [(point, found) for point in points if (found := point.interval(column)) is not None]
-    rows = [(point.rate_rps, found.value, *_shown(point, found.low, found.high)) for point, found in known]
-    _errorbars(ax, rows, style, "o")
+    _draw_values(ax, [(point, (found.value, found.low, found.high)) for point, found in known], style, "o")
 
 
 def _draw_over_limit(ax: Axes, points: Sequence[_Point], condition: str, style: LineStyle, marker: str) -> None:
     known = [(point, point.over_limits[condition]) for point in points if condition in point.over_limits]
-    rows = [(point.rate_rps, value, *_shown(point, low, high)) for point, (value, low, high) in known if value > 0]
-    _errorbars(ax, rows, style, marker)
+    _draw_values(ax, [(point, values) for point, values in known if values[0] > 0], style, marker)
 
 
-def _shown(point: _Point, low: float | None, high: float | None) -> tuple[float | None, float | None]:
-    """Return an interval, unless it is that of so few runs that it says nothing."""
-    return (low, high) if point.size.replications >= _ENOUGH else (None, None)
+def _draw_values(
+    ax: Axes, known: Sequence[tuple[_Point, tuple[float, float | None, float | None]]], style: LineStyle, marker: str
+) -> None:
+    """Draw values at rates: those of enough runs with intervals and joined by a line, others as faint points."""
+    sure = [(point.rate_rps, *values) for point, values in known if point.size.replications >= _ENOUGH]
+    rough = [(point.rate_rps, values[0]) for point, values in known if point.size.replications < _ENOUGH]
+    if not sure:  # nothing is random, or the search ended early
+        sure, rough = [(rate, value, None, None) for rate, value in rough], []
+    _errorbars(ax, sure, style, marker)
+    if rough:
+        ax.plot(*zip(*rough, strict=True), marker=marker, markersize=4, linestyle="none", color=style.color, alpha=0.35)
 
 
 def _errorbars(
@@ -167,4 +173,5 @@ def _legend(
     for number, condition in enumerate(conditions):
         marker = _MARKERS[number % len(_MARKERS)]
         handles.append(Line2D([], [], color=MUTED, marker=marker, linestyle="none", label=literal(condition)))
-    return [*handles, Patch(color=MUTED, alpha=0.3, label="capacity with its 95 % interval")]
+    few = Line2D([], [], color=MUTED, marker="o", linestyle="none", alpha=0.35, label=f"fewer than {_ENOUGH} runs")
+    return [*handles, few, Patch(color=MUTED, alpha=0.3, label="capacity with its 95 % interval")]

@@ -13,12 +13,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from simqueue.decisions.budget import Budget
 from simqueue.decisions.conditions import Condition, parse_conditions
 from simqueue.decisions.judgement import Judged, Judgement, Verdict
 from simqueue.decisions.saturation import StableRate
 from simqueue.decisions.search import Found, Search, Wanted
 from simqueue.decisions.traffic import WARM_UP
-from simqueue.decisions.trials import Budget, Point, Size, Trials
+from simqueue.decisions.trials import Point, Size, Trials
 from simqueue.errors import InputError
 from simqueue.results.doubts import in_doubt
 from simqueue.results.samples import Samples

@@ -164,9 +164,10 @@ def test_prices_and_model_errors() -> None:
         ({"slo": ["mean_ttft_ms<=1"], "precision": 0}, "precision = 0: must be > 0 and < 1"),
         ({"slo": ["mean_ttft_ms<=1"], "max_runs": 1}, "max_runs = 1: must be a whole number >= 10"),
         ({"slo": ["mean_ttft_ms<=1"], "budget_s": 0}, "budget_s = 0: must be > 0"),
+        ({"slo": ["p99_ttft_ms<=1"], "requests": 124}, "requests = 124: p99_ttft_ms needs at least 125"),
         (
             {"slo": ["p99.9_ttft_ms<=100"], "requests": 200},
-            "values have no p99.9_ttft_ms; at least 1000 are needed: ask for more requests",
+            "requests = 200: p99.9_ttft_ms needs at least 1250, warm-up included",
         ),
         ({"slo": ["mean_tpot_ms<=100"]}, "mean_tpot_ms is undefined"),
     ],

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 import simqueue as sq
+from simqueue.decisions import budget
 from simqueue.decisions.tuning import contender, model_error, proposals, race, runs
 from simqueue.decisions.tuning.answer import AtErrors, Elsewhere
 from simqueue.decisions.tuning.tune import tune
@@ -159,7 +160,7 @@ def test_a_budget_of_runs_is_used_whole(most):
     space = {"max_num_seqs": [8, 16, 32, 64, 96, 128]}
     found = tune(keys(requests=600), space, ["p99_ttft_ms<=2000"], max_runs=most, workers=1)
     assert found.best is None
-    assert found.stopped == f"the {most} runs of --max-runs are used up"
+    assert found.stopped == f"budget of {most} runs"
     assert (found.spent.short_runs, found.spent.runs) == (min(most, 6), max(0, most - 6))
     assert [one.reason for one in found.standings if one.state == "not run"] == ["the search ended before"] * (6 - most)
 
@@ -172,11 +173,11 @@ def test_a_budget_of_time_is_looked_at_before_each_run(monkeypatch):
         made.append(task)
         return play_one(task)
 
-    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=lambda: now_s + len(made)))
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: now_s + len(made)))
     monkeypatch.setattr(runs, "_play", play)
     found = tune(keys(), {"max_num_seqs": [8, 16, 32, 64, 96]}, ["p99_ttft_ms<=2000"], budget_s=3.5, workers=1)
     assert len(made) == found.spent.runs + found.spent.short_runs == 4
-    assert found.stopped == "the 3.5 s of --budget-s are used up"
+    assert found.stopped == "budget of 3.5 s"
 
 
 def test_without_prices_the_cost_is_the_number_of_gpus():

@@ -10,8 +10,8 @@ from typing import Any
 import typer
 
 from simqueue import figures
-from simqueue.cli.actions.capacity_slo import Search, check_figure, searched
-from simqueue.cli.actions.common import load_scenario, print_json
+from simqueue.cli.actions.capacity_slo import Search, searched
+from simqueue.cli.actions.common import check_figure, load_scenario, print_json
 from simqueue.cli.actions.screen import print_by_name, progress_bar
 from simqueue.errors import InputError
 from simqueue.execution import Executor

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simqueue import figures
-from simqueue.cli.actions.common import print_json, say
+from simqueue.cli.actions.common import check_figure, print_json, say
 from simqueue.cli.actions.screen import print_by_name, progress_bar
 from simqueue.decisions.answers import Answer, Answers
 from simqueue.decisions.capacity import MOST_RUNS, PRECISION, capacity
-from simqueue.errors import InputError
 from simqueue.execution import Executor
 from simqueue.outputs import Outputs
 from simqueue.report.lines import number
@@ -65,12 +64,6 @@ def searched(
         _show(found)
         if place is not None:
             say(f"written: {figure}")
-
-
-def check_figure(figure: Path | None) -> None:
-    """Raise `InputError` unless a figure is a file of a known kind, or none."""
-    if figure is not None and figure.suffix not in (".png", ".svg"):
-        raise InputError(f"--figure: {figure} must end in .png or .svg")
 
 
 def _show(found: Answers) -> None:

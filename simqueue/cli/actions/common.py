@@ -105,3 +105,9 @@ def print_warnings(lines: Iterable[str]) -> None:
 def say(line: str) -> None:
     """Print a line that can have text of a user in it, such as a name."""
     typer.echo(printable(line))
+
+
+def check_figure(figure: Path | None) -> None:
+    """Raise `InputError` unless a figure is a file of a known kind, or none."""
+    if figure is not None and figure.suffix not in (".png", ".svg"):
+        raise InputError(f"--figure: {figure} must end in .png or .svg")

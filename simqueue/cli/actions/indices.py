@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from simqueue import figures
-from simqueue.cli.actions.common import print_json, say
+from simqueue.cli.actions.common import check_figure, print_json, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.decisions.global_sensitivity import GlobalSensitivity, Moved, global_sensitivity
 from simqueue.decisions.screening import Index
@@ -37,8 +37,7 @@ def show_indices(
     options: Mapping[str, Any],
 ) -> None:
     """Run the points and print the indices, as a table or as JSON."""
-    if figure is not None and figure.suffix not in (".png", ".svg"):
-        raise InputError(f"--figure: {figure} must end in .png or .svg")
+    check_figure(figure)
     with Outputs() as outputs:
         place = None if figure is None else outputs.file(figure)
         with progress_bar(scenario, quiet=quiet, timed=True) as progress:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from simqueue import figures
-from simqueue.cli.actions.common import print_json, say
+from simqueue.cli.actions.common import check_figure, print_json, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.cli.failures import FAILED, print_error
 from simqueue.errors import InputError
@@ -74,8 +74,7 @@ def sweep(
     if dry_run:
         _preview(plan, folder, workers.workers, json_=json_)
         return
-    if figure is not None and figure.suffix not in (".png", ".svg"):
-        raise InputError(f"--figure: {figure} must end in .png or .svg")
+    check_figure(figure)
     metrics = metric or list(METRICS)
     _check_metrics(plan, metrics)
     with Outputs() as outputs:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from simqueue.cli.actions.common import print_json, print_warnings, say
+from simqueue.cli.actions.common import check_figure, print_json, print_warnings, say
 from simqueue.cli.actions.screen import print_rows, progress_bar
 from simqueue.decisions.tuning.answer import Standing, Tuning
 from simqueue.decisions.tuning.files import MARKER
 from simqueue.decisions.tuning.tune import tune as search
-from simqueue.errors import InputError, RunError
+from simqueue.errors import RunError
 from simqueue.execution import Executor
 from simqueue.figures.canvas import write
 from simqueue.outputs import Outputs
@@ -45,8 +45,7 @@ def tune(
     quiet: bool,
 ) -> None:
     """Search, and print the answer, as a table or as JSON."""
-    if figure is not None and figure.suffix not in (".png", ".svg"):
-        raise InputError(f"--figure: {figure} must end in .png or .svg")
+    check_figure(figure)
     with Outputs() as outputs:
         folder = None if out is None else outputs.folder(out, MARKER)
         drawn = None if figure is None else outputs.file(figure)

@@ -47,7 +47,7 @@ def capacity(
     budget_s: Annotated[
         float | None,
         Option(
-            "--budget-s", metavar="SECONDS", help="With --slo: processor time of the runs per policy. Default: any."
+            "--budget-s", metavar="SECONDS", help="With --slo: most time of the search per policy. Default: no limit."
         ),
     ] = None,
     with_model_error: WithModelError = False,

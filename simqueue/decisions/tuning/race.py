@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from simqueue.decisions.budget import BudgetSpentError
 from simqueue.decisions.tuning.contender import Contender, State, not_better
 from simqueue.decisions.tuning.evidence import fewest_replications
 from simqueue.decisions.tuning.proposals import MOST_TRIED, proposed
 from simqueue.decisions.tuning.question import Errors, Question
-from simqueue.decisions.tuning.runs import BudgetError, Runs
+from simqueue.decisions.tuning.runs import Runs
 from simqueue.experiment.best import next_stage
 
 _GROSS: Final = 0.1
@@ -76,7 +77,7 @@ class Race:
         """Look at contenders after runs of them, also if the budget ended before all were made."""
         try:
             yield
-        except BudgetError:
+        except BudgetSpentError:
             self._look(contenders)
             raise
         self._look(contenders)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
+from simqueue.decisions.budget import Budget, BudgetSpentError
 from simqueue.decisions.tuning.contender import Contender, State
-from simqueue.errors import RunError
 from simqueue.execution import Executor, Failed
 from simqueue.execution.here import ThisProcess
 from simqueue.experiment.replication import Progress, Replication, replicate
@@ -44,46 +44,6 @@ class Spent:
 class _Task:
     scenario: ResolvedScenario
     number: int
-
-
-@dataclass(slots=True)
-class Budget:
-    """What one search or several searches together may take, and what is used of it.
-
-    Attributes
-    ----------
-    max_runs : int or None
-        Of all systems, short ones included. None: no limit.
-    seconds : float or None
-        Of the clock on the wall, from when this was made. None: no limit.
-    runs : int
-        That were begun.
-    """
-
-    max_runs: int | None = None
-    seconds: float | None = None
-    runs: int = 0
-    _began_s: float = field(default_factory=time.monotonic)
-
-    def allowed(self, tasks: Sequence[_Task]) -> Iterator[_Task]:
-        """Yield tasks until the budget is used up. It is looked at before each task."""
-        for task in tasks:
-            if self.used_up():
-                return
-            self.runs += 1
-            yield task
-
-    def used_up(self) -> str:
-        """Return in words what is used up; an empty text if nothing is."""
-        if self.max_runs is not None and self.runs >= self.max_runs:
-            return f"the {self.max_runs} runs of --max-runs are used up"
-        if self.seconds is not None and time.monotonic() - self._began_s > self.seconds:
-            return f"the {self.seconds:g} s of --budget-s are used up"
-        return ""
-
-
-class BudgetError(RunError):
-    """No more runs may be made."""
 
 
 class Runs:
@@ -142,7 +102,7 @@ class Runs:
     ) -> Iterator[tuple[Contender, Replication]]:
         """Yield what was made, in the order of the tasks; a contender whose run failed has failed.
 
-        The budget can end before all tasks are done. `BudgetError` is raised after those that were done.
+        The budget can end before all tasks are done. `BudgetSpentError` is raised after those that were done.
         """
         outcomes: dict[int, Replication | Failed] = {}
         for number, outcome in self._played(tasks):
@@ -159,7 +119,7 @@ class Runs:
             self.spent.steps += sum(int(part["repeat"].sum()) for part in recording.steps.parts("repeat"))
             yield owner, found
         if len(outcomes) < len(tasks):
-            raise BudgetError(self._budget.used_up())
+            raise BudgetSpentError(self._budget.used_up())
 
     def _played(self, tasks: Sequence[_Task]) -> Iterator[tuple[int, Replication | Failed]]:
         """Yield the outcomes of tasks; this process makes the first run, and tells from it whether others would pay."""

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from simqueue.decisions.budget import BudgetSpentError
 from simqueue.decisions.tuning.candidates import System
 from simqueue.decisions.tuning.contender import Contender
 from simqueue.decisions.tuning.question import Question
 from simqueue.decisions.tuning.race import Race
-from simqueue.decisions.tuning.runs import BudgetError, Runs, Spent
+from simqueue.decisions.tuning.runs import Runs, Spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def search(
             best = race.best(group)
             if best is not None:
                 break
-    except BudgetError as error:
+    except BudgetSpentError as error:
         best, stopped = race.leading(contenders), str(error)
     return Searched(best, contenders, stopped, pruned, runs.spent, priced)
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simqueue.decisions.conditions import LOST, Condition, Conditions
+from simqueue.decisions.judgement import lost_share
 from simqueue.errors import InputError
 from simqueue.experiment.metric_names import extras
 from simqueue.request import Status
@@ -73,7 +74,7 @@ def column_value(run: PolicyRun, column: str, scenario: ResolvedScenario, reques
     where = f"candidate in replication {run.replication}"
     if row is None:
         raise InputError(f"{column}: no request of class {request_class} in {where}")
-    value = _lost_share(row) if column == LOST else row.get(column)
+    value = lost_share(row) if column == LOST else row.get(column)
     problem = "" if column == LOST else why_undefined(row, column, where)
     if problem or not isinstance(value, int | float):
         raise InputError(f"{column}: {problem or f'undefined for {where}'}")
@@ -93,13 +94,6 @@ def _rows(run: PolicyRun, scenario: ResolvedScenario) -> dict[str, Row]:
         run.policy, run.replication, run.recording, scenario.slo, run.window, scenario.class_slos, extras(scenario)
     )
     return {str(row["request_class"]): row for row in rows}
-
-
-def _lost_share(row: Row) -> float | None:
-    counts = [row[name] for name in ("rejected", "timed_out", "unfinished")]
-    total = row["n_requests"]
-    known = [count for count in counts if isinstance(count, int)]
-    return sum(known) / total if isinstance(total, int) and total else None
 
 
 def _measured(run: PolicyRun) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from simqueue.decisions.budget import Budget
 from simqueue.decisions.conditions import OF_SCENARIO, Conditions, parse_conditions
 from simqueue.decisions.traffic import is_steady
 from simqueue.decisions.tuning.answer import Tuning
@@ -15,7 +16,7 @@ from simqueue.decisions.tuning.candidates import Candidate, System, settled, wit
 from simqueue.decisions.tuning.model_error import at_errors
 from simqueue.decisions.tuning.pruning import overload
 from simqueue.decisions.tuning.question import COST, TIE, Question
-from simqueue.decisions.tuning.runs import Budget, Runs
+from simqueue.decisions.tuning.runs import Runs
 from simqueue.decisions.tuning.search import Searched, search
 from simqueue.decisions.tuning.space import Space, axes_in, space_of
 from simqueue.decisions.tuning.taskfile import Task, read_task
