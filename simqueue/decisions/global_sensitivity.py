@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from simqueue.experiment.sensitivity import DEFAULT_METRICS
 from simqueue.report.lines import metric_label
 from simqueue.sweeps.axes import Axis, axes_of
 from simqueue.sweeps.cells import Cells
-from simqueue.sweeps.design import Design
+from simqueue.sweeps.design import Design, identity_of
 from simqueue.sweeps.plan import Plan, Swept, overrides_of, source_of
 from simqueue.sweeps.store import check_folder
 from simqueue.sweeps.sweep import carry_out
@@ -240,7 +239,7 @@ class _Points:
         unique, places = list[tuple[Any, ...]](), list[int]()
         for row in shares:
             point = tuple(value for factor, at in zip(factors, row, strict=True) for value in factor.values(at))
-            identity = json.dumps([_whole(value) for value in point], default=repr, sort_keys=True)
+            identity = identity_of(point)
             if identity not in found:
                 found[identity] = len(unique)
                 unique.append(point)
@@ -249,8 +248,3 @@ class _Points:
         columns = zip(*unique, strict=True)
         made = (replace(axis, values=column) for axis, column in zip(axes, columns, strict=True))
         return cls(tuple(made), tuple(places))
-
-
-def _whole(value: Any) -> Any:
-    """Return 8 for 8.0: a scenario cannot tell them apart."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -133,7 +133,7 @@ def points_of(design: Design, is_whole: IsWhole) -> Points:
     found: dict[str, Values] = {}
     for parts in product(*blocks):
         values = tuple(chain(*parts))
-        found.setdefault(_identity(values), values)
+        found.setdefault(identity_of(values), values)
     return Points(design.axes, tuple(found.values()), tuple(_notes(design, many - len(found))))
 
 
@@ -186,7 +186,7 @@ def _notes(design: Design, duplicates: int) -> Iterator[str]:
         yield f"{points} is no power of 2: {lower} or {2 * lower} Sobol points cover the space more evenly"
 
 
-def _identity(values: Values) -> str:
+def identity_of(values: Values) -> str:
     """Return a text that is the same for values that a scenario cannot tell apart, such as 8 and 8.0."""
     return json.dumps([_comparable(plain_value(value)) for value in values], sort_keys=True, default=repr)
 
