@@ -81,7 +81,7 @@ architecture: $(VENV)/.dev
 pytest: export OPENBLAS_NUM_THREADS := 1
 pytest: export OMP_NUM_THREADS := 1
 pytest: $(VENV)/.wheel
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

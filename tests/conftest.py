@@ -31,17 +31,27 @@ sys.path.append(str(Path(__file__).parents[1]))
 register_profiles()
 
 
-_COSTLY = {"found": "fidelity", "document": "module08"}
-"""Fixtures that take long to make -> group of the tests that share it: all of a group run in one process."""
+_TOGETHER = (
+    "tests/fidelity/",
+    "tests/module08/test_report.py",
+    "tests/docs/test_tutorial.py",
+    "tests/execution/test_cluster.py",
+)
+"""Tests that share what takes long to make, or that need their order: all of a folder or file run in one process."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before names of groups are read
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group tests by the costly fixture that they share."""
-    for item in items:
-        for fixture in getattr(item, "fixturenames", ()):
-            if fixture in _COSTLY:
-                item.add_marker(pytest.mark.xdist_group(_COSTLY[fixture]))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Return what gives tests to processes. Groups of pytest-xdist itself have no effect with pytest 9.2."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        """Gives each test to a process that has time, and tests that belong together to the same one."""
+
+        def _split_scope(self, nodeid: str) -> str:
+            return next((place for place in _TOGETHER if nodeid.startswith(place)), nodeid)
+
+    return Together(config, log)
 
 
 @pytest.fixture

@@ -27,8 +27,6 @@ from simqueue.schedulers import SCHEDULERS
 
 from . import tasks
 
-pytestmark = pytest.mark.xdist_group("cluster")
-
 SCENARIO = {
     "step_time": {"kind": "constant", "seconds": 0.01},
     "kv_cache": {"blocks": 1000},
